@@ -1,0 +1,1 @@
+"""A catalogue of databases: schema, read-only killable execution, the AST gate."""

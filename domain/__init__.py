@@ -1,0 +1,1 @@
+"""The words everyone speaks: statuses, cases, attempts, verdicts, schemas, memory entries, errors."""

@@ -1,0 +1,1 @@
+"""Datasets, official evaluators, metrics, the benchmark runner and the bundled suite."""

@@ -1,0 +1,1 @@
+"""The repair state machine, its methods, and how a stream of episodes runs through it."""

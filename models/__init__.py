@@ -1,0 +1,1 @@
+"""Chat models by name, the encoder, and the reply record."""

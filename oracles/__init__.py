@@ -1,0 +1,1 @@
+"""Who judges an attempt when no benchmark does."""

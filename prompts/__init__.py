@@ -1,0 +1,1 @@
+"""Templates as text files, their rendering within a token budget, and SQL out of a reply."""

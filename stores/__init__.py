@@ -1,0 +1,1 @@
+"""The causally gated cross-episode memory."""
