@@ -1,4 +1,4 @@
-"""The floors of the house: a folder imports only from folders below it; heavy libraries stay where they belong."""
+"""The floors of the house: a folder imports only from below; heavy libraries stay where they belong."""
 
 import ast
 from collections.abc import Iterator
