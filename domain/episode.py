@@ -34,13 +34,6 @@ class Verdict:
     official: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NeedsPerson:
-    """An oracle's answer when only a person can tell; `payload` is plain data to show."""
-
-    payload: dict[str, object]
-
-
 class Oracle(Protocol):
     """Judges one attempt. A reference answer, where there is one, lives in here and nowhere else."""
 
@@ -49,7 +42,7 @@ class Oracle(Protocol):
         """What `confirmed_by` says when this oracle confirmed."""
         ...
 
-    def judge(self, case: Case, sql: str) -> Verdict | NeedsPerson:
+    def judge(self, case: Case, sql: str) -> Verdict:
         """The verdict on `sql` as an answer to `case`; failures of the SQL are data."""
         ...
 

@@ -1,0 +1,112 @@
+"""The ledger of a stream: one line an episode, appended and flushed at its commit; the truth of a run."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from merit_sql.domain.episode import EpisodeRecord
+from merit_sql.domain.errors import DataError
+from merit_sql.domain.memory import MemoryStore, Observation
+from merit_sql.domain.status import Regime, Status
+from merit_sql.stores.journal import observation_from_dict, observation_to_dict
+from merit_sql.stores.ranking import RetrievalPolicy
+
+
+def record_to_dict(record: EpisodeRecord) -> dict[str, Any]:
+    """An episode's record as JSON-able data."""
+    return {
+        "run": record.run,
+        "method": record.method,
+        "regime": record.regime.value,
+        "query_id": record.query_id,
+        "database_id": record.database_id,
+        "position": record.position,
+        "status": record.status.value,
+        "confirmed_by": record.confirmed_by,
+        "sql": record.sql,
+        "attempts": record.attempts,
+        "reflections": record.reflections,
+        "memory_ids": record.memory_ids,
+    }
+
+
+def record_from_dict(data: dict[str, Any]) -> EpisodeRecord:
+    """The inverse of `record_to_dict`."""
+    return EpisodeRecord(**{**data, "regime": Regime(data["regime"]), "status": Status(data["status"])})
+
+
+class Ledger:
+    """The committer of a benchmark stream, and the reader of what it committed.
+
+    A line is ``{"record": …, "observation": … or null}`` in canonical JSON. A torn last line, left by a
+    kill, is cut off when the ledger is opened; anything else that is wrong with it is a `DataError`. The
+    memory is brought up to the ledger then: its commits are idempotent.
+    """
+
+    def __init__(self, path: Path, memory: MemoryStore[RetrievalPolicy] | None) -> None:
+        """Open or begin the ledger at `path`, with the stream's memory beside it."""
+        self._path = path
+        self._memory = memory
+        self.records: list[EpisodeRecord] = []
+        _cut_torn_line(path)
+        for number, line in enumerate(_lines(path), start=1):
+            record, observation = _parse(path, number, line)
+            if record.position != number - 1:
+                raise DataError(
+                    f"{path}:{number}: holds position {record.position}, expected {number - 1}; "
+                    "the ledger was edited or mixed up: start the run in another folder"
+                )
+            self.records.append(record)
+            if memory is not None and observation is not None:
+                memory.commit(observation)
+
+    def commit(self, record: EpisodeRecord, observation: Observation | None) -> None:
+        """Append the episode's line durably, then commit its observation to the memory."""
+        if record.position != len(self.records):
+            raise ValueError(f"position {record.position} cannot follow {len(self.records)} episodes")
+        line = {
+            "record": record_to_dict(record),
+            "observation": None if observation is None else observation_to_dict(observation),
+        }
+        text = json.dumps(line, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+        append_line(self._path, text)
+        self.records.append(record)
+        if self._memory is not None and observation is not None:
+            self._memory.commit(observation)
+
+
+def append_line(path: Path, text: str) -> None:
+    """Append one line and wait until it is on disk."""
+    with path.open("ab") as file:
+        file.write(text.encode("utf-8") + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _cut_torn_line(path: Path) -> None:
+    if not path.exists():
+        return
+    with path.open("rb+") as file:
+        data = file.read()
+        whole = data.rfind(b"\n") + 1
+        if whole != len(data):
+            file.truncate(whole)
+
+
+def _lines(path: Path) -> list[bytes]:
+    return path.read_bytes().splitlines() if path.exists() else []
+
+
+def _parse(path: Path, number: int, line: bytes) -> tuple[EpisodeRecord, Observation | None]:
+    try:
+        data = json.loads(line)
+        observation = data["observation"]
+        return (
+            record_from_dict(data["record"]),
+            None if observation is None else observation_from_dict(observation),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"{path}:{number}: is no line of a ledger ({error}); restore the file or start elsewhere"
+        ) from error

@@ -1,0 +1,119 @@
+"""What a stream measures (method.md §5), from its records and its initial predictions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from merit_sql.domain.episode import EpisodeRecord, UsageDict
+from merit_sql.domain.sql import oscillation_form
+from merit_sql.domain.status import Opinion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """A sum of tokens; `unknown` counts the calls whose server did not say."""
+
+    known: int = 0
+    unknown: int = 0
+
+    def plus(self, tokens: int | None) -> "Tokens":
+        """The sum with one more call."""
+        if tokens is None:
+            return Tokens(known=self.known, unknown=self.unknown + 1)
+        return Tokens(known=self.known + tokens, unknown=self.unknown)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """The figures of one stream.
+
+    Counts are of questions, `correct` by the strict verdict and `official` the sum of the official scores
+    (0–1 each) of the final attempts. `generations` counts repair generations. `calls` counts model calls:
+    initial ones where the model made them, and repairs.
+    """
+
+    questions: int
+    correct: int
+    official: float
+    initially_wrong: int
+    repaired: int
+    regressions: int
+    generations: int
+    oscillating: int
+    calls: int
+    prompt_tokens: Tokens
+    output_tokens: Tokens
+
+    @property
+    def execution_accuracy(self) -> float | None:
+        """Finally correct / N, in [0, 1]; None for no questions."""
+        return ratio(self.correct, self.questions)
+
+    @property
+    def official_accuracy(self) -> float | None:
+        """Mean official score of the final attempts, in [0, 1]."""
+        return ratio(self.official, self.questions)
+
+    @property
+    def steps(self) -> float | None:
+        """Repair generations per initially wrong question."""
+        return ratio(self.generations, self.initially_wrong)
+
+    @property
+    def oscillation(self) -> float | None:
+        """Share of all questions in which some attempt equals an earlier one of its episode."""
+        return ratio(self.oscillating, self.questions)
+
+    @property
+    def oscillation_of_wrong(self) -> float | None:
+        """The same per initially wrong question: a right first answer leaves nothing to repeat."""
+        return ratio(self.oscillating, self.initially_wrong)
+
+
+def ratio(part: float, whole: int) -> float | None:
+    """part / whole, or None where there is no whole."""
+    return part / whole if whole else None
+
+
+def oscillates(sqls: Sequence[str]) -> bool:
+    """Whether some attempt equals an earlier one: stripped, no trailing ``;``, lower case, one space."""
+    forms = [oscillation_form(sql) for sql in sqls]
+    return len(set(forms)) < len(forms)
+
+
+def measure(records: Sequence[EpisodeRecord], initial_usage: Sequence[UsageDict | None]) -> Metrics:
+    """The metrics of a stream of finished episodes.
+
+    `initial_usage` holds one item an episode: the tokens of its initial prediction, or None where that was
+    handed in (0 calls, unknown tokens).
+    """
+    correct = initially_wrong = repaired = regressions = generations = oscillating = calls = 0
+    official = 0.0
+    prompt, output = Tokens(), Tokens()
+    for record, initial in zip(records, initial_usage, strict=True):
+        attempts = record.attempts
+        was_right = attempts[0]["opinion"] == Opinion.CONFIRMED
+        is_right = attempts[-1]["opinion"] == Opinion.CONFIRMED
+        correct += is_right
+        official += attempts[-1]["official"] or 0.0
+        initially_wrong += not was_right
+        repaired += is_right and not was_right
+        regressions += was_right and not is_right
+        generations += len(attempts) - 1
+        oscillating += oscillates([attempt["sql"] for attempt in attempts])
+        calls += len(attempts) - 1 + (initial is not None)
+        for usage in [initial, *(attempt["usage"] for attempt in attempts[1:])]:
+            prompt = prompt.plus(usage["prompt_tokens"] if usage else None)
+            output = output.plus(usage["output_tokens"] if usage else None)
+    return Metrics(
+        questions=len(records),
+        correct=correct,
+        official=official,
+        initially_wrong=initially_wrong,
+        repaired=repaired,
+        regressions=regressions,
+        generations=generations,
+        oscillating=oscillating,
+        calls=calls,
+        prompt_tokens=prompt,
+        output_tokens=output,
+    )

@@ -1,0 +1,166 @@
+"""The generate node: one SQL from the model, the initial one and every revision alike."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import HumanMessage
+
+from merit_sql.domain.episode import AttemptDict, Case, UsageDict
+from merit_sql.domain.execution import Database
+from merit_sql.domain.failure import FailureType
+from merit_sql.domain.memory import Retrieved
+from merit_sql.domain.sql import repeat_form
+from merit_sql.models.decoding import Decoding
+from merit_sql.nodes.state import Candidate, EpisodeState, case_of, opening, retrieved_of, standing_attempt
+from merit_sql.prompts.extraction import extract_sql
+from merit_sql.prompts.rendering import Prompt, PromptFamily, render_initial, render_repair
+
+REDRAW_TEMPERATURES = (0.4, 0.8, 1.2)
+"""Temperature of the first, the second, and every later redraw of one prompt."""
+
+
+class OnRepeat(StrEnum):
+    """What becomes of a reply that equals an attempt already made."""
+
+    KEEP = "keep"
+    REDRAW = "redraw"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A model's reply as an episode uses it; `usage` holds None where the server did not say."""
+
+    sql: str
+    usage: UsageDict
+    finish_reason: str | None
+
+
+def ask(model: BaseChatModel, prompt: Prompt, decoding: Decoding) -> Reply:
+    """Send one user message and take the single SQL statement out of the reply."""
+    message = model.invoke([HumanMessage(prompt.text)], **decoding.call_options())
+    reported = message.usage_metadata
+    usage: UsageDict = {
+        "prompt_tokens": reported["input_tokens"] if reported else None,
+        "output_tokens": reported["output_tokens"] if reported else None,
+    }
+    reason = message.response_metadata.get("finish_reason")
+    return Reply(
+        sql=extract_sql(message.text),
+        usage=usage,
+        finish_reason=reason if isinstance(reason, str) else None,
+    )
+
+
+def decoding_of(attempts: list[AttemptDict]) -> Decoding:
+    """Greedy, unless the newest attempts were refused repeats: then warmer with each, seeded by the draw."""
+    draw = 0
+    for attempt in reversed(attempts):
+        if attempt["repeat_of"] is None:
+            break
+        draw += 1
+    if draw == 0:
+        return Decoding()
+    temperature = REDRAW_TEMPERATURES[min(draw, len(REDRAW_TEMPERATURES)) - 1]
+    return Decoding(temperature=temperature, seed=draw, draw=draw)
+
+
+def repeat_of(sql: str, attempts: list[AttemptDict]) -> int | None:
+    """Step of the first attempt whose normal form equals that of `sql`; None where there is none."""
+    form = repeat_form(sql)
+    return next((attempt["step"] for attempt in attempts if repeat_form(attempt["sql"]) == form), None)
+
+
+def write_initial(model: BaseChatModel, family: PromptFamily, case: Case, database: Database) -> Candidate:
+    """The initial SQL of a case."""
+    prompt = render_initial(family, case, database.schema)
+    return _candidate(ask(model, prompt, Decoding()), prompt)
+
+
+def write_revision(
+    model: BaseChatModel,
+    family: PromptFamily,
+    case: Case,
+    database: Database,
+    *,
+    attempts: list[AttemptDict],
+    memories: Retrieved,
+    reflections: list[str] | None,
+    on_repeat: OnRepeat,
+) -> Candidate:
+    """The next attempt after the refused ones in `attempts`, oldest first; the newest is classified.
+
+    `reflections` is None for a method that does not reflect.
+    """
+    failure = standing_attempt(attempts)["failure"]
+    if failure is None:
+        raise ValueError("the newest attempt was not classified before its revision was asked for")
+    prompt = render_repair(
+        family,
+        case,
+        database.schema,
+        attempts=attempts,
+        failure=FailureType.from_dict(failure),
+        memories=memories,
+        reflections=reflections or [],
+        shows_reflections=reflections is not None,
+    )
+    decoding = decoding_of(attempts)
+    reply = ask(model, prompt, decoding)
+    revision = _candidate(reply, prompt)
+    return {
+        **revision,
+        "step": attempts[-1]["step"] + 1,
+        "draw": decoding.draw,
+        "memory_ids": [id_ for id_ in memories.ids if id_ in prompt.memory_ids],
+        "repeat_of": repeat_of(reply.sql, attempts) if on_repeat is OnRepeat.REDRAW else None,
+    }
+
+
+def _candidate(reply: Reply, prompt: Prompt) -> Candidate:
+    return {
+        "step": 0,
+        "sql": reply.sql,
+        "repeat_of": None,
+        "draw": 0,
+        "memory_ids": [],
+        "usage": reply.usage,
+        "finish_reason": reply.finish_reason,
+        "dropped": list(prompt.dropped),
+    }
+
+
+def make_generate(
+    model: BaseChatModel,
+    databases: Callable[[str], Database],
+    family: PromptFamily,
+    *,
+    on_repeat: OnRepeat,
+    reflects: bool,
+    next_position: Callable[[], int],
+    budget: int,
+) -> Callable[[EpisodeState], EpisodeState]:
+    """The node over a model; it opens the episode where no initial SQL was handed in."""
+
+    def generate(state: EpisodeState) -> EpisodeState:
+        opened = opening(state, next_position=next_position(), budget=budget)
+        state = {**state, **opened}
+        case, attempts = case_of(state), state["attempts"]
+        database = databases(case.database_id)
+        if not attempts:
+            return {**opened, "candidate": write_initial(model, family, case, database)}
+        reflections = [reflection["text"] for reflection in state["reflections"]] if reflects else None
+        candidate = write_revision(
+            model,
+            family,
+            case,
+            database,
+            attempts=attempts,
+            memories=retrieved_of(state),
+            reflections=reflections,
+            on_repeat=on_repeat,
+        )
+        return {"candidate": candidate}
+
+    return generate

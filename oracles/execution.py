@@ -1,0 +1,26 @@
+"""The oracle for those who have no reference: does it run?"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from merit_sql.domain.episode import Case, Verdict
+from merit_sql.domain.execution import Database, Limits
+from merit_sql.domain.status import Opinion
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionOracle:
+    """Refutes what does not run, and leaves what runs unjudged: it can confirm nothing."""
+
+    databases: Mapping[str, Database]
+    limits: Limits = Limits()
+    name: str = "execution"
+
+    def judge(self, case: Case, sql: str) -> Verdict:
+        """EXECUTED without an opinion, or the refutation with the DBMS's message."""
+        execution = self.databases[case.database_id].execute(sql, limits=self.limits)
+        return Verdict(
+            opinion=Opinion.NONE if execution.ok else Opinion.REFUTED,
+            status=execution.status,
+            error=execution.error,
+        )
