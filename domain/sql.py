@@ -1,12 +1,13 @@
-"""Normal forms of SQL text, and the one scanner of its quoted regions and comments."""
+"""Normal forms of SQL text: of deltas, of attempts that repeat each other, of the oscillation metric."""
 
 import re
+import string
 
 _QUOTED = r"""
-      '(?:[^'\\]|\\.|'')*(?:'|\\?\Z)
-    | "(?:[^"\\]|\\.|"")*(?:"|\\?\Z)
-    | `(?:[^`\\]|\\.|``)*(?:`|\\?\Z)
-    | \[(?:[^\]\\]|\\.|\]\])*(?:\]|\\?\Z)
+      '(?:[^'\\]|\\.|'')*+(?:'|\\?\Z)
+    | "(?:[^"\\]|\\.|"")*+(?:"|\\?\Z)
+    | `(?:[^`\\]|\\.|``)*+(?:`|\\?\Z)
+    | \[(?:[^\]\\]|\\.|\]\])*+(?:\]|\\?\Z)
 """
 _REGION = re.compile(rf"(?P<quoted>{_QUOTED})", re.VERBOSE | re.DOTALL)
 _SPACE = re.compile(r"\s+")
@@ -47,7 +48,7 @@ def delta(before: str | None, after: str) -> str:
 
 def repeat_form(sql: str) -> str:
     """The form in which an attempt is compared with earlier ones: `normalize` less trailing semicolons."""
-    return normalize(sql.rstrip().rstrip(";"))
+    return normalize(sql.rstrip(string.whitespace + ";"))
 
 
 def oscillation_form(sql: str) -> str:

@@ -62,7 +62,9 @@ SQLITE = RuleTable(
             | misuse\ of\ aggregate(?:\ function|:)
             | misuse\ of\ (?:aliased\ aggregate|(?:aliased\ )?window\ function)
             | (?:wrong\ number\ of\ arguments\ to|unable\ to\ use)\ function
-            | (?:too\ many\ arguments\ on|cannot\ join\ using\ column|json\ path\ error\ near)
+            | too\ many\ arguments\ on
+            | cannot\ join\ using\ column
+            | (?:bad\ json\ path:|json\ path\ error\ near)
             | (?:^|:\ )table(?=\ .*\ has\ )
           )\ .*
         """,
