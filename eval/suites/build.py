@@ -39,8 +39,9 @@ def build_mini(target: Path | None = None) -> Path:
     with as_file(files("merit_sql.eval.suites") / "mini") as sources:
         digest = _digest(sources)
         folder = target or cache_dir() / "suites" / f"mini-{digest[:16]}"
-        if not _is_complete(folder, digest):
-            _build_all(sources, digest, folder)
+        names = sorted(path.parent.name for path in sources.glob("*/schema.sql"))
+        if not _is_complete(folder, digest, names):
+            _build_all(sources, digest, names, folder)
     return folder
 
 
@@ -53,15 +54,14 @@ def _digest(sources: Path) -> str:
     return total.hexdigest()
 
 
-def _is_complete(folder: Path, digest: str) -> bool:
+def _is_complete(folder: Path, digest: str, names: list[str]) -> bool:
     """Whether the folder's seal names these sources and every database still has the sealed hash."""
     try:
         seal = json.loads((folder / _SEAL).read_text(encoding="utf-8"))
         return bool(seal["sources"] == digest) and all(
-            _sha256(folder / name / f"{name}.sqlite") == expected
-            for name, expected in seal["databases"].items()
+            _sha256(folder / name / f"{name}.sqlite") == seal["databases"][name] for name in names
         )
-    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         return False
 
 
@@ -69,13 +69,12 @@ def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _build_all(sources: Path, digest: str, folder: Path) -> None:
+def _build_all(sources: Path, digest: str, names: list[str], folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".building-") as scratch:
-        built = {}
-        for schema in sorted(sources.glob("*/schema.sql")):
-            built[schema.parent.name] = Path(scratch) / f"{schema.parent.name}.sqlite"
-            build_database(schema.parent, built[schema.parent.name])
+        built = {name: Path(scratch) / f"{name}.sqlite" for name in names}
+        for name, path in built.items():
+            build_database(sources / name, path)
         seal = Path(scratch) / _SEAL
         hashes = {name: _sha256(path) for name, path in built.items()}
         seal.write_text(json.dumps({"sources": digest, "databases": hashes}, indent=1), encoding="utf-8")

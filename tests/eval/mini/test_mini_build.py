@@ -1,6 +1,7 @@
 """Building the suite's databases: the same bytes every time, whole or not at all, whoever else builds."""
 
 import hashlib
+import json
 import multiprocessing
 import shutil
 import sqlite3
@@ -66,7 +67,9 @@ def test_what_is_complete_is_left_alone(tmp_path: Path) -> None:
     assert before == {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("damage", ["missing", "torn", "altered", "no seal", "torn seal", "foreign seal"])
+@pytest.mark.parametrize(
+    "damage", ["missing", "torn", "altered", "no seal", "torn seal", "foreign seal", "bare seal"]
+)
 def test_what_is_not_complete_is_built_again(tmp_path: Path, damage: str) -> None:
     folder = build_mini(tmp_path / "mini")
     whole = hashes(folder)
@@ -86,6 +89,9 @@ def test_what_is_not_complete_is_built_again(tmp_path: Path, damage: str) -> Non
             seal.write_text(seal.read_text()[:100])
         case "foreign seal":
             seal.write_text(seal.read_text().replace('"sources": "', '"sources": "0'))
+        case "bare seal":
+            victim.unlink()
+            seal.write_text(json.dumps(json.loads(seal.read_text()) | {"databases": {}}))
     assert hashes(folder) != whole
     assert hashes(build_mini(folder)) == whole
 
