@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from string import Template
 
@@ -17,10 +17,10 @@ class PromptFamily:
     """Templates that belong together, each the text of its file; the first line of a file is its version."""
 
     name: str
-    initial: str
-    repair: str
-    reflection: str
-    blocks: str
+    initial: str = field(repr=False)
+    repair: str = field(repr=False)
+    reflection: str = field(repr=False)
+    blocks: str = field(repr=False)
 
 
 def load_family(name: str) -> PromptFamily:
