@@ -1,1 +1,6 @@
 """The causally gated cross-episode memory."""
+
+from merit_sql.stores.episodic import EpisodicMemory
+from merit_sql.stores.ranking import RetrievalPolicy
+
+__all__ = ["EpisodicMemory", "RetrievalPolicy"]
