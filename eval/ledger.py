@@ -9,8 +9,8 @@ from merit_sql.domain.episode import EpisodeRecord
 from merit_sql.domain.errors import DataError
 from merit_sql.domain.memory import MemoryStore, Observation
 from merit_sql.domain.status import Regime, Status
-from merit_sql.stores.journal import observation_from_dict, observation_to_dict
 from merit_sql.stores.ranking import RetrievalPolicy
+from merit_sql.stores.records import observation_from_dict, observation_to_dict
 
 
 def record_to_dict(record: EpisodeRecord) -> dict[str, Any]:

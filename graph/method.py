@@ -26,3 +26,31 @@ class Method:
     reflects: bool = False
     on_repeat: OnRepeat = OnRepeat.KEEP
     prompts: PromptFamily = field(default_factory=lambda: FAMILIES["cached"])
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it has a memory at all."""
+        return self.policy is not None
+
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method(name="zero_shot", summary="the initial prediction, judged", revises=False),
+        Method(name="iterative", summary="local history and feedback; no memory"),
+        Method(
+            name="merit",
+            summary="typed positive and negative memories, hybrid retrieval",
+            policy=RetrievalPolicy(),
+            kept=BOTH,
+        ),
+        Method(
+            name="merit_redraw",
+            summary="merit, but a reply that repeats an attempt is refused and drawn again, warmer",
+            policy=RetrievalPolicy(),
+            kept=BOTH,
+            on_repeat=OnRepeat.REDRAW,
+        ),
+    )
+}
+"""The methods by name."""

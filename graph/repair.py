@@ -89,9 +89,7 @@ def build_repair_graph(
         ),
     )
     origin = Origin(run=run, method=method.name, regime=regime)
-    graph.add_node(
-        "finalize", make_finalize(database, origin=origin, kept=method.kept, committer=committer)
-    )
+    graph.add_node("finalize", make_finalize(database, origin=origin, kept=method.kept, committer=committer))
     graph.add_conditional_edges(START, route_start)
     graph.add_conditional_edges("oracle", route_verdict)
     graph.add_conditional_edges("classify", route_budget)

@@ -1,6 +1,7 @@
 """A causal stream: episodes one after another, each seeing the memory that the earlier ones left."""
 
 from collections.abc import Iterable, Iterator
+from typing import cast
 
 from merit_sql.domain.episode import Case
 from merit_sql.graph.repair import RepairGraph
@@ -28,4 +29,4 @@ def run_stream(graph: RepairGraph, cases: Iterable[Case]) -> Iterator[EpisodeOut
                 "position": case.position,
             }
         )
-        yield EpisodeOutput(**output)
+        yield cast(EpisodeOutput, output)

@@ -9,7 +9,7 @@ from merit_sql.domain.failure import FailureKind
 from merit_sql.domain.memory import Committer, Observation, Provenance, Transition
 from merit_sql.domain.sql import delta
 from merit_sql.domain.status import Opinion, Polarity, Regime, Status
-from merit_sql.nodes.state import EpisodeState, case_of
+from merit_sql.nodes.state import EpisodeState, Node, case_of
 from merit_sql.prompts.rendering import render_schema
 
 
@@ -101,7 +101,7 @@ def make_finalize(
     origin: Origin,
     kept: frozenset[Polarity],
     committer: Committer | None,
-) -> Callable[[EpisodeState], EpisodeState]:
+) -> Node:
     """The node; without a committer it writes nothing anywhere.
 
     It clears what a caller may leave out next time, so that a thread's next question does not inherit it.

@@ -13,7 +13,15 @@ from merit_sql.domain.failure import FailureType
 from merit_sql.domain.memory import Retrieved
 from merit_sql.domain.sql import repeat_form
 from merit_sql.models.decoding import Decoding
-from merit_sql.nodes.state import Candidate, EpisodeState, case_of, opening, retrieved_of, standing_attempt
+from merit_sql.nodes.state import (
+    Candidate,
+    EpisodeState,
+    Node,
+    case_of,
+    opening,
+    retrieved_of,
+    standing_attempt,
+)
 from merit_sql.prompts.extraction import extract_sql
 from merit_sql.prompts.rendering import Prompt, PromptFamily, render_initial, render_repair
 
@@ -140,7 +148,7 @@ def make_generate(
     reflects: bool,
     next_position: Callable[[], int],
     budget: int,
-) -> Callable[[EpisodeState], EpisodeState]:
+) -> Node:
     """The node over a model; it opens the episode where no initial SQL was handed in."""
 
     def generate(state: EpisodeState) -> EpisodeState:

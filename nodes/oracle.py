@@ -6,7 +6,7 @@ from dataclasses import replace
 from merit_sql.domain.episode import AttemptDict, Case, Oracle, Verdict
 from merit_sql.domain.execution import EMPTY_REPLY
 from merit_sql.domain.status import Opinion, Status
-from merit_sql.nodes.state import Candidate, EpisodeState, case_of, opening
+from merit_sql.nodes.state import Candidate, EpisodeState, Node, case_of, opening
 
 
 def judge(oracle: Oracle, case: Case, sql: str) -> Verdict:
@@ -63,9 +63,7 @@ def repeated(candidate: Candidate, earlier: AttemptDict) -> AttemptDict:
     }
 
 
-def make_oracle(
-    oracle: Oracle, *, next_position: Callable[[], int], budget: int
-) -> Callable[[EpisodeState], EpisodeState]:
+def make_oracle(oracle: Oracle, *, next_position: Callable[[], int], budget: int) -> Node:
     """The node over an oracle; it opens the episode where the initial SQL was handed in."""
 
     def judge_candidate(state: EpisodeState) -> EpisodeState:

@@ -1,12 +1,10 @@
 """The retrieve node: asks the gated memory what is known about a failure like this one."""
 
-from collections.abc import Callable
-
 from merit_sql.domain.episode import AttemptDict, Case
 from merit_sql.domain.failure import FailureKind
 from merit_sql.domain.memory import Gate, MemoryQuery, MemoryStore, Retrieved
 from merit_sql.domain.status import Status
-from merit_sql.nodes.state import EpisodeState, case_of, served, standing_attempt
+from merit_sql.nodes.state import EpisodeState, Node, case_of, served, standing_attempt
 from merit_sql.stores.ranking import RetrievalPolicy
 
 
@@ -31,9 +29,7 @@ def recall(
     return memory.retrieve(query, gate, policy)
 
 
-def make_retrieve(
-    memory: MemoryStore[RetrievalPolicy] | None, policy: RetrievalPolicy | None
-) -> Callable[[EpisodeState], EpisodeState]:
+def make_retrieve(memory: MemoryStore[RetrievalPolicy] | None, policy: RetrievalPolicy | None) -> Node:
     """The node over a memory; without a memory or a policy nothing is ever retrieved."""
 
     def retrieve(state: EpisodeState) -> EpisodeState:

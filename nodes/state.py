@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, Protocol, TypedDict
 
 from merit_sql.domain.episode import AttemptDict, Case, ReflectionDict, UsageDict
 from merit_sql.domain.memory import RankedMemory, Retrieved
@@ -69,6 +69,14 @@ class EpisodeState(TypedDict, total=False):
     reflections: list[ReflectionDict]
     opened_for: str
     finished: bool
+
+
+class Node(Protocol):
+    """A node of the graph: what it returns replaces those keys of the state."""
+
+    def __call__(self, state: EpisodeState) -> EpisodeState:
+        """One superstep."""
+        ...
 
 
 def case_of(state: EpisodeState) -> Case:

@@ -1,7 +1,7 @@
 """The oracle for those who have no reference: does it run?"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from merit_sql.domain.episode import Case, Verdict
 from merit_sql.domain.execution import Database, Limits
@@ -13,7 +13,7 @@ class ExecutionOracle:
     """Refutes what does not run, and leaves what runs unjudged: it can confirm nothing."""
 
     databases: Mapping[str, Database]
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     name: str = "execution"
 
     def judge(self, case: Case, sql: str) -> Verdict:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
 from merit_sql.domain.execution import EMPTY_REPLY, REFUSED, timeout_message
 from merit_sql.domain.failure import FailureKind, FailureType
 from merit_sql.domain.status import Status

@@ -1,0 +1,68 @@
+"""A run's identity: what its results depend on, kept in ``manifest.json`` and compared on resume."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from merit_sql.domain.errors import DataError, IdentityError
+
+FORMAT = 1
+VARYING = ("methods", "orders", "encoder")
+"""Fields that decide which streams a run has, and not what any one of them contains."""
+
+
+def run_id(identity: Mapping[str, Any]) -> str:
+    """A name (12 hex digits) that equal streams share, however many others ran beside them."""
+    shared = {key: value for key, value in identity.items() if key not in VARYING}
+    return hashlib.sha256(_canonical(shared).encode("utf-8")).hexdigest()[:12]
+
+
+def claim(folder: Path, identity: Mapping[str, Any]) -> None:
+    """Make `folder` the home of a run, or check that it is this run's already.
+
+    Raises `IdentityError` naming each field that differs, with the old and the new value.
+    """
+    path = folder / "manifest.json"
+    identity = json.loads(_canonical(identity))
+    if path.exists():
+        differences = list(_differences("", _read(path), identity))
+        if differences:
+            raise IdentityError(
+                f"{folder} holds another run; choose another --out, or repeat its settings:\n  "
+                + "\n  ".join(differences)
+            )
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".tmp")
+    document = {"format": FORMAT, "run": run_id(identity), "identity": identity}
+    temporary.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    temporary.replace(path)
+
+
+def _read(path: Path) -> object:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if document["format"] != FORMAT:
+            raise IdentityError(f"{path}: is of format {document['format']}, this version writes {FORMAT}")
+        return document["identity"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path}: is no manifest of a run ({error})") from error
+
+
+def _differences(at: str, old: object, new: object) -> Iterator[str]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted(old.keys() | new.keys()):
+            yield from _differences(f"{at}.{key}" if at else key, old.get(key), new.get(key))
+    elif old != new:
+        yield f"{at}: was {_short(old)}, is {_short(new)}"
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value, sort_keys=True)
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
