@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
+
 from merit_sql.domain.encoder import Encoder
 from merit_sql.domain.errors import ModelError
 from merit_sql.domain.memory import Observation
@@ -21,10 +23,10 @@ from merit_sql.stores.gate import CommitKey
 from merit_sql.stores.journal import StoreError, StoreIdentity
 from merit_sql.stores.records import canonical
 from merit_sql.stores.texts import encodable
-from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
+    from chromadb.api.collection_configuration import CreateHNSWConfiguration
     from chromadb.api.models.Collection import Collection
     from chromadb.config import Component
 
@@ -35,9 +37,15 @@ COLLECTION = "merit_observations"
 PAGE = 1_000
 """Records per call: a `get` of everything fails on large collections."""
 
-NEVER_SYNC = 10**9
-"""Chroma's sync threshold. It keeps vectors in its SQLite file, where damage is an error that can be
-caught; its own index files, once written and then damaged, crash the process that reads them."""
+HNSW: "CreateHNSWConfiguration" = {
+    "space": "ip",
+    "sync_threshold": 10**9,
+    "ef_construction": 10,
+    "max_neighbors": 4,
+}
+"""Chroma's own index, which nothing here searches, kept cheap. The threshold keeps the vectors in Chroma's
+SQLite file, where damage is an error that can be caught: its index files, once written and then damaged,
+crash the process that reads them. The price is about 10 µs a record held at every write."""
 
 BLOCK = 1_024
 ENCODE_BATCH = 256
@@ -254,10 +262,10 @@ def _open_collection(client: "Client", path: Path, identity: StoreIdentity) -> "
             COLLECTION,
             embedding_function=None,
             metadata=wanted,
-            configuration={"hnsw": {"space": "ip", "sync_threshold": NEVER_SYNC}},
+            configuration={"hnsw": HNSW},
         )
     index = collection.configuration_json.get("hnsw") or {}
-    if (index.get("space"), index.get("sync_threshold")) != ("ip", NEVER_SYNC):
+    if any(index.get(name) != value for name, value in HNSW.items()):
         raise IndexDamagedError(f"{path}: Chroma's collection is configured as {index}, not as this store's")
     if dict(collection.metadata or {}) != wanted:
         raise IndexDamagedError(f"{path}: Chroma's collection is of {collection.metadata}, not of {wanted}")

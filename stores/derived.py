@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
+
 from merit_sql.domain.encoder import Encoder
 from merit_sql.domain.memory import MemoryQuery, Observation
 from merit_sql.stores.dense import VectorTable, encode
-from merit_sql.stores.folding import Fold, fold
+from merit_sql.stores.folding import fold
 from merit_sql.stores.gate import Vantage, legal
 from merit_sql.stores.lexical import LexicalIndex
 from merit_sql.stores.ranking import Candidate
 from merit_sql.stores.texts import lexical_text, query_text, tokens
-from numpy.typing import NDArray
 
 
 class Derived:
@@ -39,11 +40,6 @@ class Derived:
         else:
             self.vectors.append(vector)
             self.lexical.append(tokens(lexical_text(observation.content)))
-
-    def folds(self) -> list[Fold]:
-        """All identities, ungated, in the order in which they were first observed."""
-        folds = (fold(rows, self._observations) for rows in self._rows.values())
-        return [one for one in folds if one is not None]
 
     def candidates(self, vantage: Vantage) -> list[Candidate]:
         """The folds of what is legal from a vantage; an identity with nothing to serve is left out."""

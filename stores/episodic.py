@@ -7,7 +7,7 @@ from types import TracebackType
 
 from merit_sql.domain.encoder import Encoder
 from merit_sql.domain.errors import IdentityError
-from merit_sql.domain.memory import Gate, MemoryEntry, MemoryQuery, Observation, RankedMemory, Retrieved
+from merit_sql.domain.memory import Gate, MemoryQuery, Observation, RankedMemory, Retrieved
 from merit_sql.stores.dense import Float32, IndexRecord, encode, record_id
 from merit_sql.stores.derived import Channels, Derived
 from merit_sql.stores.folding import entry_of
@@ -126,11 +126,6 @@ class EpisodicMemory:
             )
             assert_causal([memory.entry for memory in memories], vantage)
         return Retrieved(memories=memories)
-
-    def entries(self) -> list[MemoryEntry]:
-        """The fold of everything, in the order in which entries were first observed, without any gate."""
-        with self._lock:
-            return [entry_of(one, self._journal.observations) for one in self._derived.folds()]
 
     def digest(self) -> str:
         """sha256 (hex) over everything that was committed, in order."""
