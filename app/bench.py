@@ -71,14 +71,13 @@ def bench(args: argparse.Namespace, screen: "Console") -> "RunResult":
     """Resolve the names on the command line and run; raises `MeritError` for whatever is wrong with them."""
     from merit_sql.app.progress import ProgressWatcher
     from merit_sql.eval.bench import run_bench
-    from merit_sql.eval.datasets import load_suite
     from merit_sql.eval.oracle import Verdicts
     from merit_sql.models.chat import get_chat_model
     from merit_sql.models.encoder import get_encoder
     from merit_sql.models.identity import identity
     from merit_sql.models.record import RecordedChatModel, ReplyRecord, open_record
 
-    suite = load_suite(args.suite, args.data, distinct=args.distinct, timeout=args.timeout)
+    suite = _suite(args)
     with suite.catalogue:
         plan = _plan(args, suite)
         live = get_chat_model(args.model)
@@ -103,6 +102,15 @@ def replayed_file(model: str) -> Path | None:
     """The file of a model named ``replay:FILE``: its verdicts are used beside its replies."""
     kind, _, rest = model.partition(":")
     return Path(rest) if kind == "replay" else None
+
+
+def _suite(args: argparse.Namespace) -> "Suite":
+    from merit_sql.eval.datasets import load_suite
+    from merit_sql.eval.suites.load import load_mini
+
+    if args.suite == "mini":
+        return load_mini(distinct=args.distinct, timeout=args.timeout)
+    return load_suite(args.suite, args.data, distinct=args.distinct, timeout=args.timeout)
 
 
 def _plan(args: argparse.Namespace, suite: "Suite") -> "Plan":
