@@ -17,7 +17,7 @@ from merit_sql.domain.status import Status
 from merit_sql.eval.comparison import same_set
 from merit_sql.eval.efficiency import REPETITIONS, reward_ves, time_ratio, ves
 from merit_sql.eval.judgement import GOLD_FAILS, NO_DATABASE, Judgement
-from merit_sql.eval.official import has_statement
+from merit_sql.eval.official import from_statement, has_statement
 from merit_sql.eval.references import ReferenceCache
 from merit_sql.eval.soft_f1 import soft_f1
 
@@ -77,7 +77,7 @@ class BirdEvaluator:
             official = 0 if self._metric in _REWARDS else self._value(gold.rows, ())
             return Judgement(official=official, strict=0, status=Status.EXECUTION_ERROR, error=EMPTY_REPLY)
         limits = Limits(seconds=self._timeout - gold.seconds)
-        found = database.execute(sql, limits=limits, decoding=TextDecoding.STRICT)
+        found = database.execute(from_statement(sql), limits=limits, decoding=TextDecoding.STRICT)
         if not found.ok:
             late = found.status is Status.TIMEOUT
             error = timeout_message(self._timeout) if late else found.error
@@ -101,7 +101,7 @@ class BirdEvaluator:
         """What a correct query earns for its time; 0 where one of the two queries fails while it is timed."""
         earned, fetch = _REWARDS[self._metric]
         seconds: list[list[float]] = []
-        for text in (self._golds[question_id][1], sql):
+        for text in (self._golds[question_id][1], from_statement(sql)):
             limits = Limits(seconds=self._timeout)
             timed = database.time(text, repetitions=REPETITIONS, limits=limits, fetch=fetch)
             if isinstance(timed, Execution):

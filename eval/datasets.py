@@ -117,7 +117,8 @@ def _content(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise DataError(
-            f"{path} cannot be read ({error.strerror}): --data must name the folder that holds it"
+            f"{path} cannot be read ({error.strerror}): "
+            f"the data folder must be the one that holds {path.parent.name}/"
         ) from error
 
 

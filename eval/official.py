@@ -1,6 +1,7 @@
 """The text that an official scorer executes, made from a prediction or a reply."""
 
 import re
+from typing import Any
 
 _TOKEN = re.compile(
     r"""
@@ -52,6 +53,11 @@ def has_statement(sql: str) -> bool:
     return bool(_TOKEN.sub(lambda match: match["quoted"] or " ", sql).strip(" ;"))
 
 
+def from_statement(sql: str) -> str:
+    """`sql` from where its statement begins: SQLite skips semicolons before one, the gate does not."""
+    return sql.lstrip("; \t\n\f\r")
+
+
 def repair_operators(sql: str) -> str:
     """``> =``, ``< =`` and ``! =`` closed up, as Spider's scorer does on both sides, in literals too."""
     for spaced, closed in _SPACED_OPERATORS.items():
@@ -74,9 +80,10 @@ def strip_distinct(sql: str) -> str | None:
         return None
     if "distinct" not in sql.lower() and ";" not in sql:
         return sql
-    from sqlparse.engine import FilterStack
+    import sqlparse
 
-    statement = next(iter(FilterStack().run(sql)), None)
+    unannotated: Any = sqlparse.engine
+    statement = next(iter(unannotated.FilterStack().run(sql)), None)
     if statement is None:
         return None
     return "".join(token.value for token in statement.tokens if token.value.lower() != "distinct")

@@ -16,6 +16,7 @@ from merit_sql.domain.status import Status
 from merit_sql.eval.comparison import same_denotation
 from merit_sql.eval.judgement import GOLD_FAILS, NO_DATABASE, Judgement, Outcome
 from merit_sql.eval.official import (
+    from_statement,
     has_statement,
     official_line,
     repair_operators,
@@ -133,7 +134,9 @@ class SpiderEvaluator:
         self, question_id: int, sql: str, reference: _Reference, denotations: Denotations
     ) -> Outcome:
         for database, gold in zip(self._files(question_id), denotations, strict=True):
-            execution = database.execute(sql, limits=self._limits, decoding=TextDecoding.IGNORE)
+            execution = database.execute(
+                from_statement(sql), limits=self._limits, decoding=TextDecoding.IGNORE
+            )
             if execution.status is Status.TIMEOUT:
                 return Outcome(status=Status.TIMEOUT, error=timeout_message(self._limits.seconds))
             if not execution.ok:

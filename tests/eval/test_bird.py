@@ -57,6 +57,7 @@ def judge(catalogue: Catalogue, question: int, sql: str, metric: Metric = "ex") 
         ("SELECT power, name FROM hero", 0, 1.0, Status.DENOTATION_MISMATCH, None),
         ("SELECT name FROM hero", 0, 2 / 3, Status.DENOTATION_MISMATCH, None),
         ("SELECT name,\n\tpower -- both\nFROM hero;", 1, 1.0, Status.CORRECT, None),
+        (";SELECT name, power FROM hero", 1, 1.0, Status.CORRECT, None),
         ("SELECT missing FROM hero", 0, 0.0, Status.EXECUTION_ERROR, "no such column: missing"),
         ("DROP TABLE hero", 0, 0.0, Status.EXECUTION_ERROR, REFUSED),
         ("", 0, 0.0, Status.EXECUTION_ERROR, EMPTY_REPLY),

@@ -84,6 +84,8 @@ def judge(
         pytest.param(9, "SELECT 'caf'", 1, 1, id="undecodable bytes are dropped"),
         pytest.param(11, "SELECT 1; SELECT 1", 0, 0, id="two statements"),
         pytest.param(11, "SELECT 1;", 1, 1, id="a trailing semicolon"),
+        pytest.param(11, "; ;SELECT 1", 1, 1, id="semicolons before the statement"),
+        pytest.param(11, "SELECT 1;;", 0, 0, id="two semicolons after it"),
         pytest.param(11, "SELECT '1'", 0, 0, id="text is no number"),
         pytest.param(11, "SELECT 1.0", 1, 1, id="a real equals an integer"),
     ],
