@@ -4,21 +4,25 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from merit_sql.app import score
+from merit_sql.app import bench, demo, model, score
 from merit_sql.domain.errors import MeritError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit status is 0, 1 or, for a `MeritError` and wrong usage, 2."""
+    """Run the command line; exit status 0, 2 for a `MeritError` or wrong usage, 130 when stopped."""
     parser = argparse.ArgumentParser(
         prog="merit", description="Repairs failed SQL and remembers, behind a causal gate."
     )
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    score.add_parser(subparsers)
+    for command in (demo, bench, score, model):
+        command.add_parser(subparsers)
     args = parser.parse_args(argv)
     try:
         status: int = args.run(args)
     except MeritError as error:
         sys.stderr.write(f"merit: {error}\n")
         return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("merit: stopped; the same command goes on where a run was left\n")
+        return 130
     return status
