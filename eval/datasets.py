@@ -17,6 +17,8 @@ from merit_sql.eval.spider import Distinct, SpiderEvaluator
 
 __all__ = ["Evaluator", "Judgement", "Question", "Suite", "load_suite"]
 
+_UNKNOWN = "unknown"
+
 Golds = Mapping[int, tuple[str, str]]
 
 
@@ -24,7 +26,8 @@ Golds = Mapping[int, tuple[str, str]]
 class Question:
     """One question of a benchmark, without its answer.
 
-    `id` is its index in ``dev.json``; `difficulty` is BIRD's word, or Spider's hardness.
+    `id` is its index in ``dev.json``; `difficulty` is BIRD's word, or Spider's hardness, and ``unknown``
+    where the file says neither.
     """
 
     id: int
@@ -90,7 +93,7 @@ def _spider_item(index: int, item: Mapping[str, Any]) -> tuple[Question, tuple[s
         id=index,
         database_id=item["db_id"],
         question=item["question"],
-        difficulty=hardness(item["sql"]),
+        difficulty=hardness(item["sql"]) if "sql" in item else _UNKNOWN,
     )
     return question, (item["db_id"], item["query"])
 
@@ -101,7 +104,7 @@ def _bird_item(index: int, item: Mapping[str, Any]) -> tuple[Question, tuple[str
         database_id=item["db_id"],
         question=item["question"],
         evidence=item.get("evidence") or "",
-        difficulty=item.get("difficulty") or "",
+        difficulty=item.get("difficulty") or _UNKNOWN,
     )
     return question, (item["db_id"], item["SQL"])
 

@@ -175,6 +175,16 @@ def cyclic_squares() -> list[Row]:
     ]
 
 
+def affine_blocks() -> list[Row]:
+    """The maps x -> ax + b modulo 11, 91 times with symbols of their own: no two columns betray a third."""
+    return [
+        tuple(100 * block + (factor * column + shift) % 11 for column in range(11))
+        for block in range(91)
+        for factor in range(1, 11)
+        for shift in range(11)
+    ]
+
+
 def paired_blocks() -> list[Row]:
     """Six pairs of columns, the two of each pair exchanged in half of its rows."""
     chance = random.Random(3)
@@ -203,7 +213,14 @@ def rings(*sizes: int) -> list[Row]:
     ]
 
 
-WIDE = [random_columns_of_one_multiset, binary_columns, all_bit_patterns, cyclic_squares, paired_blocks]
+WIDE = [
+    random_columns_of_one_multiset,
+    binary_columns,
+    all_bit_patterns,
+    cyclic_squares,
+    affine_blocks,
+    paired_blocks,
+]
 
 
 def timed(gold: list[Row], predicted: list[Row], *, ordered: bool) -> tuple[bool, float]:

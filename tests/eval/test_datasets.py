@@ -63,6 +63,16 @@ def test_a_dataset_of_another_form_is_an_error(tmp_path: Path, content: bytes, m
         load_suite("bird", tmp_path)
 
 
+def test_a_question_without_a_difficulty_is_one_of_unknown_difficulty(tmp_path: Path) -> None:
+    for name, gold in (("spider", "query"), ("bird", "SQL")):
+        (tmp_path / name).mkdir()
+        item = {"db_id": "shop", "question": "?", gold: "SELECT 1"}
+        (tmp_path / name / "dev.json").write_text(json.dumps([item]))
+        with load_suite(name, tmp_path).catalogue:
+            questions = load_suite(name, tmp_path).questions
+        assert questions == (Question(id=0, database_id="shop", question="?", difficulty="unknown"),)
+
+
 def test_missing_data_and_an_unknown_suite_are_errors(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"spider/dev\.json cannot be read"):
         load_suite("spider", tmp_path)
