@@ -279,5 +279,9 @@ def _damage(path: Path) -> Iterator[None]:
 
     try:
         yield
-    except (ChromaError, OSError, ValueError, KeyError, TypeError) as error:
-        raise IndexDamagedError(f"{path}: Chroma cannot use its directory ({error})") from error
+    except BaseException as error:
+        # Chroma's Rust core panics over some damage, and a panic is no Exception and has no public class.
+        panicked = type(error).__module__ == "pyo3_runtime"
+        if panicked or isinstance(error, ChromaError | OSError | ValueError | KeyError | TypeError):
+            raise IndexDamagedError(f"{path}: Chroma cannot use its directory ({error})") from error
+        raise
