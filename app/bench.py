@@ -122,6 +122,10 @@ def _plan(args: argparse.Namespace, suite: "Suite") -> "Plan":
     unknown = [name for name in names if name not in METHODS]
     if unknown or not names:
         raise DataError(f"--method {args.method!r}: unknown {unknown}; there are: {', '.join(METHODS)}")
+    if args.limit is not None and args.limit < 1:
+        raise DataError(f"--limit {args.limit}: give 1 or more, or leave it out for all questions")
+    if args.budget < 0:
+        raise DataError(f"--budget {args.budget}: give 0 or more revisions")
     predictions = None
     if args.initial != "generate":
         databases = [question.database_id for question in suite.questions]

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from merit_sql.eval.bench import RunResult, StreamResult
 from merit_sql.eval.metrics import Metrics, Tokens
 
-WIDTH = 132
+WIDTH = 140
 """Columns of a table that is written to a pipe or a file."""
 
 
@@ -19,11 +20,12 @@ def console() -> Console:
 
 def results_table(result: RunResult) -> Table:
     """One row a stream; percentages are × 100, steps are repair generations per initially wrong question."""
-    table = Table(title=f"{len(result.selection.questions)} questions, run {result.run}")
-    table.add_column("method")
+    title = f"{len(result.selection.questions)} questions, run {result.run}"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("method", no_wrap=True)
     headers = (
         "order", "EX strict", "EX official", "repaired", "of wrong", "steps",
-        "osc. of all", "osc. of wrong", "calls", "prompt tok.", "output tok.", "seconds",
+        "osc. of all", "osc. of wrong", "calls", "prompt tokens", "output tokens", "seconds",
     )  # fmt: skip
     for header in headers:
         table.add_column(header, justify="right")
