@@ -32,7 +32,8 @@ class ConsoleProgress:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._bar.stop()
+        if self._task is not None:
+            self._bar.stop()
 
     def update(self, title: str, done: int, total: int) -> None:
         """See `PullProgress.update`."""
