@@ -90,7 +90,8 @@ def _calls_denied_function(node: exp.Expr, _: bool) -> bool:
 
 
 def _reads_denied_table(node: exp.Expr, _: bool) -> bool:
-    return isinstance(node, exp.Table) and is_denied_table(node.name)
+    # The name of a table-valued function is that of the function, not of the table.
+    return isinstance(node, exp.Table) and node.this is not None and is_denied_table(node.this.name)
 
 
 TREE_RULES: tuple[TreeRule, ...] = (
