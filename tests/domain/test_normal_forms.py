@@ -5,6 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from merit_sql.domain.sql import delta, normalize, oscillation_form, repeat_form
 
 SQLISH = st.text(alphabet="aB '\"`[]\\;=(,)<>!+-*/\t\n\u00c9\u0130\u03a3", max_size=60)

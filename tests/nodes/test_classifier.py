@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from merit_sql.domain.execution import EMPTY_REPLY, REFUSED, timeout_message
+from merit_sql.databases.catalogue import Catalogue
+from merit_sql.domain.execution import EMPTY_REPLY, REFUSED, Limits, timeout_message
 from merit_sql.domain.failure import FailureKind, FailureType
 from merit_sql.domain.status import Status
 from merit_sql.nodes.failures import SQLITE, Rule, RuleTable, classify_failure
@@ -220,3 +221,31 @@ def test_another_dialect_is_another_table() -> None:
     assert (failure.kind, failure.subtype) == (FailureKind.SCHEMA_LINKING, "Missing Table")
     other = classify_failure(Status.EXECUTION_ERROR, '42703: column "42P01" does not exist', table)
     assert other.kind is FailureKind.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("sql", "limits", "kind", "subtype"),
+    [
+        ("SELECT name FROM customers", Limits(), "Schema Linking", "Missing Table"),
+        ("SELECT surname FROM customer", Limits(), "Schema Linking", "Missing Column"),
+        ("SELECT id FROM customer JOIN purchase", Limits(), "Schema Linking", "Ambiguous Column"),
+        ("SELECT CONCAT_UP(name) FROM customer", Limits(), "Syntax", "Unknown Function"),
+        ("SELECT name FROM customer WHERE", Limits(), "Syntax", "Parse Failure"),
+        ("SELECT name FROM customer WHERE SUM(id) > 1", Limits(), "Aggregation", "Aggregate Misuse"),
+        ("SELECT name FROM customer LIMIT 'two'", Limits(), "Filter/Value", "Type Mismatch"),
+        ("DELETE FROM customer", Limits(), "Execution", "Read-Only Violation"),
+        ("SELECT 1; DROP TABLE customer", Limits(), "Execution", "Read-Only Violation"),
+        ("", Limits(), "Unknown", "Unknown"),
+        ("SELECT id FROM purchase", Limits(rows=3), "Unknown", "Unknown"),
+        (
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n",
+            Limits(seconds=0.2),
+            "Execution",
+            "Timeout",
+        ),
+    ],
+)
+def test_what_our_own_databases_say(shop: Path, sql: str, limits: Limits, kind: str, subtype: str) -> None:
+    with Catalogue.from_file(shop) as catalogue:
+        execution = catalogue["shop"].execute(sql, limits=limits)
+    assert classified(execution.error, execution.status) == (kind, subtype)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+
 from merit_sql.domain.episode import Case
 from merit_sql.domain.failure import FailureKind, FailureType
 from merit_sql.domain.memory import MemoryEntry, RankedMemory, Transition

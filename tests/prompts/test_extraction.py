@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from merit_sql.prompts.extraction import extract_sql
 
 

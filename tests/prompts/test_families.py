@@ -5,8 +5,9 @@ import re
 from pathlib import Path
 from string import Template
 
-import merit_sql.prompts
 import pytest
+
+import merit_sql.prompts
 from merit_sql.domain.failure import FailureKind
 from merit_sql.domain.status import Polarity
 from merit_sql.prompts.families import FAMILIES, TEMPLATES, PromptFamily, blocks_of, fill, template_hashes

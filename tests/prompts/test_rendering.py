@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+
 from merit_sql.domain.episode import AttemptDict, Case
 from merit_sql.domain.failure import FailureKind, FailureType
 from merit_sql.domain.memory import RankedMemory, Retrieved

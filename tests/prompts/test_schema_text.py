@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+
 from merit_sql.domain.schema import Column, ColumnRef, Schema, Table
 from merit_sql.prompts.schema_text import name_text, render_schema, table_text
 

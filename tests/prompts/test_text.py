@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from merit_sql.domain.episode import AttemptDict, Case
 from merit_sql.domain.failure import FailureType
 from merit_sql.domain.memory import RankedMemory, Retrieved
