@@ -15,6 +15,7 @@ from merit_sql.models.download import fetch
 from merit_sql.models.messages import encodable
 from merit_sql.models.progress import ConsoleProgress
 from merit_sql.models.registry import MINILM_L6_V2
+from merit_sql.models.sources import SourceError, probe
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,12 +87,22 @@ class SentenceEncoder:
     def _load(self) -> Any:  # noqa: ANN401 - see _loaded
         from sentence_transformers import SentenceTransformer
 
+        # What is in the hub's own cache serves where the hub cannot be reached; asking first and briefly
+        # spares a minute of the library's repeated attempts.
         try:
-            return SentenceTransformer(self.id, revision=self.revision, device="cpu")
+            probe(self.id, "config.json", self.revision)
+            unreachable = None
+        except SourceError as error:
+            unreachable = error
+        try:
+            return SentenceTransformer(
+                self.id, revision=self.revision, device="cpu", local_files_only=unreachable is not None
+            )
         except (OSError, ValueError) as error:
             raise ModelError(
-                f"the encoder {self.id} at revision {self.revision} could not be had from the model hub "
-                f"({error}); where the hub cannot be reached, embedded:{MINILM_L6_V2.name} can be used"
+                f"the encoder {self.id} at revision {self.revision} could not be had: "
+                f"{unreachable or error}; where the model hub cannot be reached, "
+                f"embedded:{MINILM_L6_V2.name} can be used"
             ) from error
 
 

