@@ -88,6 +88,9 @@ class VectorTable:
             self._matrix[self._used] = vector
         self._used += 1
 
+    def __len__(self) -> int:
+        return self._used
+
     def __getitem__(self, row: int) -> Float32:
         vector: Float32 = self._matrix[: self._used][row]
         return vector

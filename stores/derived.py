@@ -11,6 +11,7 @@ from merit_sql.domain.memory import MemoryQuery, Observation
 from merit_sql.stores.dense import VectorTable, encode
 from merit_sql.stores.folding import fold
 from merit_sql.stores.gate import Vantage, legal
+from merit_sql.stores.journal import StoreError
 from merit_sql.stores.lexical import LexicalIndex
 from merit_sql.stores.ranking import Candidate
 from merit_sql.stores.texts import lexical_text, query_text, tokens
@@ -31,7 +32,12 @@ class Derived:
         self.lexical = LexicalIndex()
 
     def append(self, row: int, vector: NDArray[np.float32] | None) -> None:
-        """Index the next observation; `vector` is None exactly where it has no text."""
+        """Index the next observation; `vector` is None exactly where it has no text.
+
+        Raises `StoreError` where an interrupted commit left an observation out.
+        """
+        if row != len(self.vectors):
+            raise StoreError("a commit was interrupted and the indexes lag behind: open the memory again")
         observation = self._observations[row]
         self._rows.setdefault(observation.entry_id, []).append(row)
         if observation.content is None or vector is None:

@@ -96,7 +96,7 @@ class EpisodicMemory:
         Every entry is the fold of its legal observations. Raises `CausalityError` if an illegal one came
         back all the same, `IdentityError` where the policy ranks by another memory text than the store's.
         """
-        if policy.memory_text is not self._memory_text:
+        if policy.memory_text != self._memory_text:
             raise IdentityError(
                 f"the policy ranks by memory text {policy.memory_text.value!r}, and the memory was made with "
                 f"{self._memory_text.value!r}; make another memory in a new folder, or change the policy"

@@ -59,7 +59,7 @@ def _is_what_was_committed(observation: Observation, vantage: Vantage) -> bool:
 
 
 def _is_in_scope(observation: Observation, vantage: Vantage) -> bool:
-    return vantage.scope is Scope.ANY or observation.provenance.database_id != vantage.gate.database_id
+    return vantage.scope == Scope.ANY or observation.provenance.database_id != vantage.gate.database_id
 
 
 RULES: tuple[Rule, ...] = (

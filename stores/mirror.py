@@ -6,6 +6,7 @@ from pathlib import Path
 
 from merit_sql.stores.dense import ChromaIndex, Float32, IndexDamagedError, IndexRecord, StoredRecord
 from merit_sql.stores.journal import StoreError, StoreIdentity
+from merit_sql.stores.seal import break_seal, seal, unsoundness
 
 _logger = logging.getLogger(__name__)
 
@@ -24,19 +25,25 @@ class ChromaMirror:
 
     def _open(self) -> tuple[ChromaIndex, dict[str, StoredRecord]]:
         try:
+            if fault := unsoundness(self._path):
+                raise IndexDamagedError(f"{self._path}: {fault}")
+            break_seal(self._path)
             index = ChromaIndex(self._path, self._identity)
-        except IndexDamagedError as error:
-            _logger.warning("%s; it is made again from the journal", error)
-            return ChromaIndex.anew(self._path, self._identity), {}
+        except IndexDamagedError as damage:
+            return self._anew(damage), {}
         try:
             return index, index.read()
-        except IndexDamagedError as error:
+        except IndexDamagedError as damage:
             index.close()
-            _logger.warning("%s; it is made again from the journal", error)
-            return ChromaIndex.anew(self._path, self._identity), {}
+            return self._anew(damage), {}
         except BaseException:
             index.close()
             raise
+
+    def _anew(self, damage: IndexDamagedError) -> ChromaIndex:
+        _logger.warning("%s; it is made again from the journal", damage)
+        break_seal(self._path)
+        return ChromaIndex.anew(self._path, self._identity)
 
     def vector(self, record_id: str, document: str) -> Float32 | None:
         """The vector of `document` as the index held it when it was opened; None where it has to be made."""
@@ -68,8 +75,9 @@ class ChromaMirror:
         self._write(records, [], everything)
 
     def close(self) -> None:
-        """Let go of the directory."""
+        """Let go of the directory, and seal it."""
         self._index.close()
+        seal(self._path)
 
     def _write(
         self,
@@ -81,10 +89,9 @@ class ChromaMirror:
             self._index.remove(unknown)
             self._index.put(records)
         except IndexDamagedError as damage:
-            _logger.warning("%s; it is made again from the journal", damage)
             self._index.close()
             try:
-                self._index = ChromaIndex.anew(self._path, self._identity)
+                self._index = self._anew(damage)
                 self._index.put(everything())
             except (IndexDamagedError, OSError) as error:
                 raise StoreError(

@@ -153,9 +153,9 @@ def candidate_pool(
     and there are enough of them, else all of the pool's polarity.
     """
     members = [one for one in candidates if pool.polarity in (None, one.fold.polarity)]
-    if policy.type_filter is TypeFilter.NEVER:
+    if policy.type_filter == TypeFilter.NEVER:
         return members
-    if policy.type_filter is TypeFilter.RELIABLE and error_type not in RELIABLE_TYPES:
+    if policy.type_filter == TypeFilter.RELIABLE and error_type not in RELIABLE_TYPES:
         return members
     same = [one for one in members if one.error_type is error_type]
     return same if len(same) >= policy.minimum_same_type else members

@@ -1,17 +1,20 @@
 """What every store does, wherever it keeps things."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from merit_sql.domain.errors import DataError, ModelError
 from merit_sql.domain.memory import Gate, MemoryQuery, MemoryStore, Observation
 from merit_sql.domain.status import Polarity
 from merit_sql.models.hashing import HashingEncoder
+from merit_sql.stores.derived import Derived
 from merit_sql.stores.episodic import EpisodicMemory
 from merit_sql.stores.journal import StoreError
 from merit_sql.stores.ranking import RetrievalPolicy
@@ -124,8 +127,8 @@ def test_hostile_text_survives(
 
 def test_an_encoder_that_fails_keeps_nothing(observe: Observe, tmp_path: Path) -> None:
     class Broken(HashingEncoder):
-        def encode(self, texts: object) -> object:  # type: ignore[override]  # the point of the test
-            return super().encode(["one", "two"])
+        def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            return HashingEncoder().encode(["one", "two"])
 
     with EpisodicMemory.open(tmp_path, Broken()) as memory:
         with pytest.raises(ModelError, match="shape"):
@@ -144,3 +147,17 @@ def test_a_closed_one_says_so(
         memory.commit(observe(0))
     with pytest.raises(StoreError, match="closed"):
         memory.retrieve(ask, gate_at(0), RetrievalPolicy())
+
+
+def test_an_interrupted_commit_is_not_built_upon(
+    memory: EpisodicMemory, observe: Observe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(self: Derived, row: int, vector: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Derived, "append", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            memory.commit(observe(0))
+    with pytest.raises(StoreError, match="interrupted"):
+        memory.commit(observe(1))

@@ -37,7 +37,7 @@ from merit_sql.stores.episodic import EpisodicMemory
 
 with EpisodicMemory.open(Path(sys.argv[1]), HashingEncoder()) as memory:
     position = memory.next_position()
-    while True:
+    for position in range(position, position + 2000):
         content = Transition(
             question=f"question {position}", schema="", database_id="d",
             error_type=FailureKind.SYNTAX, failed_sql="x", status=Status.EXECUTION_ERROR,
@@ -49,7 +49,6 @@ with EpisodicMemory.open(Path(sys.argv[1]), HashingEncoder()) as memory:
         )
         memory.commit(Observation.of(provenance, content))
         print(position, flush=True)
-        position += 1
 """
 
 
@@ -270,14 +269,17 @@ DAMAGES = [
 ]
 
 
+@pytest.mark.parametrize("sealed", [True, False], ids=["closed", "killed"])
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_chroma_directory_is_made_again(
-    tmp_path: Path, observe: Observe, ask: MemoryQuery, damage: Callable[[Path], None]
+    tmp_path: Path, observe: Observe, ask: MemoryQuery, damage: Callable[[Path], None], sealed: bool
 ) -> None:
     digest = fill(tmp_path, observe)
     with EpisodicMemory.open(tmp_path, HashingEncoder()) as memory:
         before = served(memory, ask)
     damage(tmp_path / "chroma")
+    if not sealed:
+        (tmp_path / "chroma.seal").unlink()
     with EpisodicMemory.open(tmp_path, HashingEncoder()) as memory:
         assert (memory.digest(), served(memory, ask)) == (digest, before)
         memory.commit(observe(50))
@@ -299,6 +301,7 @@ def test_vectors_that_were_changed_are_found_and_made_again(
     data = path.read_bytes()
     assert vector.tobytes() in data
     path.write_bytes(data.replace(vector.tobytes(), (-vector).tobytes()))
+    (tmp_path / "chroma.seal").unlink()
     encoder = CountingEncoder()
     with EpisodicMemory.open(tmp_path, encoder) as memory:
         assert encoder.asked == [text]
@@ -313,6 +316,7 @@ def test_a_lagging_chroma_directory_is_brought_up_with_what_it_lacks(
     digest = fill(tmp_path / "a", observe, 6)
     shutil.rmtree(tmp_path / "a" / "chroma")
     shutil.copytree(tmp_path / "old", tmp_path / "a" / "chroma")
+    (tmp_path / "a" / "chroma.seal").unlink()
     encoder = CountingEncoder()
     with EpisodicMemory.open(tmp_path / "a", encoder) as memory:
         assert memory.digest() == digest
@@ -332,6 +336,7 @@ def test_a_foreign_chroma_directory_gives_way_to_the_journal(
     for foreign in ("b", "c"):
         shutil.rmtree(tmp_path / "a" / "chroma")
         shutil.copytree(tmp_path / foreign / "chroma", tmp_path / "a" / "chroma")
+        shutil.copy(tmp_path / foreign / "chroma.seal", tmp_path / "a" / "chroma.seal")
         with EpisodicMemory.open(tmp_path / "a", HashingEncoder()) as memory:
             assert (memory.digest(), served(memory, ask)) == (digest, before)
 
@@ -364,6 +369,7 @@ def test_a_second_opening_is_refused_at_once_here_and_in_another_process(
             EpisodicMemory.open(tmp_path, HashingEncoder())
         child = subprocess.run(
             [sys.executable, "-c", COMMITTER, str(tmp_path)],
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=60,
@@ -435,14 +441,16 @@ def test_journal_lines_are_ascii_json_with_their_checksums(tmp_path: Path, obser
 
 
 def test_chroma_keeps_documents_and_metadata_and_its_settings(tmp_path: Path, observe: Observe) -> None:
-    import chromadb
+    from chromadb.api.client import Client
     from chromadb.config import Settings
 
     fill(tmp_path, observe, 2)
-    client = chromadb.PersistentClient(
-        path=str(tmp_path / "chroma"), settings=Settings(anonymized_telemetry=False)
+    settings = Settings(
+        is_persistent=True, persist_directory=str(tmp_path / "chroma"), anonymized_telemetry=False
     )
-    collection = client.get_collection("merit_observations", embedding_function=None)
+    with Client(settings=settings) as client:
+        collection = client.get_collection("merit_observations", embedding_function=None)
+        found = collection.get(where={"position": 1}, include=["documents", "metadatas"])
     assert collection.metadata == {
         "encoder": "hashing",
         "revision": "blake2b-1",
@@ -450,8 +458,6 @@ def test_chroma_keeps_documents_and_metadata_and_its_settings(tmp_path: Path, ob
         "memory_text": "compact",
     }
     assert collection.configuration_json["hnsw"]["space"] == "ip"
-    found = collection.get(where={"position": 1}, include=["documents", "metadatas"])
-    client.close()
     assert found["documents"] is not None and found["metadatas"] is not None
     assert found["documents"][0].startswith("question: w1\n")
     assert found["metadatas"][0]["query_id"] == "q1"
