@@ -58,10 +58,10 @@ def notes(result: RunResult) -> list[str]:
     lines = []
     if result.initial_given:
         lines.append(
-            "Initial predictions came from a file: they cost 0 calls, and their tokens are unknown (the + ?)."
+            "Initial predictions came from a file: they cost 0 calls, and their tokens are unknown (the +?)."
         )
     elif any(stream.metrics.prompt_tokens.unknown for stream in result.streams):
-        lines.append("The model's server did not report all tokens: what it left out is unknown (the + ?).")
+        lines.append("The model's server did not report all tokens: what it left out is unknown (the +?).")
     unscored = result.selection.unscored
     if unscored:
         counts: dict[str, int] = {}
@@ -84,7 +84,7 @@ def percent(share: float | None) -> str:
 
 def tokens(count: Tokens) -> str:
     """A sum of tokens, with a mark where a part of it is unknown."""
-    return f"{count.known:,}" + (" + ?" if count.unknown else "")
+    return f"{count.known:,}" + ("+?" if count.unknown else "")
 
 
 def brief(metrics: Metrics) -> str:

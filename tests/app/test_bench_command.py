@@ -95,7 +95,7 @@ def test_given_predictions_are_aligned_to_the_whole_suite_and_cost_no_call(
     shown = capsys.readouterr().out
     assert "cost 0 calls" in shown
     row = next(line for line in shown.splitlines() if re.match(r" *iterative +0 ", line))
-    assert "0 + ?" in row
+    assert "0+?" in row
     record = json.loads((tmp_path / "run/iterative-0/episodes.jsonl").read_text().splitlines()[0])
     assert record["record"]["attempts"][0]["usage"] is None
 

@@ -126,8 +126,9 @@ def test_cached_repair_ends_with_what_changes_most(repaired: Callable[..., Promp
         "<corrections>",
         "<failed_directions>",
         "<reflections>",
-        "<feedback>",
         "Rules:",
+        "<feedback>",
+        "The question again:",
     )
     assert places == sorted(places)
 

@@ -10,6 +10,7 @@ from importlib.resources import as_file, files
 from typing import Any
 
 import pytest
+
 from merit_sql.eval.suites import mini_questions
 from merit_sql.eval.suites.build import build_mini
 

@@ -10,6 +10,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 import pytest
+
 from merit_sql.domain.errors import DataError
 from merit_sql.eval.suites.build import build_database, build_mini
 

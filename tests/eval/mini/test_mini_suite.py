@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 import sqlglot
+from sqlglot import exp
+
 from merit_sql.eval.suites import MiniQuestion, mini_questions
 from merit_sql.eval.suites.build import build_mini
-from sqlglot import exp
 
 DATABASES = ["clinic_network", "publishing_house", "freight_lines", "live_venues", "research_grants"]
 QUESTIONS = mini_questions()
