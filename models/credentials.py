@@ -17,6 +17,9 @@ _PLAIN_HEADERS = frozenset(
     {"host", "accept", "accept-encoding", "connection", "content-type", "content-length", "user-agent"}
 )
 
+_CLIENT_HEADERS = "x-stainless-"
+"""Headers in which the client notes its version and reads back how it was called."""
+
 
 class _Request(Protocol):
     @property
@@ -73,7 +76,7 @@ def header_guard(base_url: str, key: str | None) -> Callable[[Any], None]:
     def guard(request: _Request) -> None:
         if not ours:
             for name in list(request.headers):
-                if name.lower() not in _PLAIN_HEADERS:
+                if name.lower() not in _PLAIN_HEADERS and not name.lower().startswith(_CLIENT_HEADERS):
                     del request.headers[name]
         request.headers["Authorization"] = f"Bearer {key or PLACEHOLDER}"
 

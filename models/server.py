@@ -60,7 +60,6 @@ class ServerChatModel(BaseChatModel):
         self._key = self.api_key.get_secret_value() if self.api_key else key_for(self.base_url)
         http = openai.DefaultHttpxClient(
             follow_redirects=False,
-            timeout=self.timeout,
             event_hooks={"request": [header_guard(self.base_url, self._key)]},
         )
         weakref.finalize(self, http.close)
@@ -70,6 +69,7 @@ class ServerChatModel(BaseChatModel):
             base_url=self.base_url,
             api_key=SecretStr(self._key or PLACEHOLDER),
             http_client=http,
+            timeout=self.timeout,
             max_retries=0,
             use_responses_api=False,
             openai_proxy="",
@@ -164,7 +164,7 @@ def _diagnose(error: openai.APIError) -> tuple[bool, str, float | None]:
     if isinstance(error, openai.APITimeoutError):
         return True, "it took too long", None
     if isinstance(error, openai.APIConnectionError):
-        return True, f"no connection ({error.__cause__ or error})", None
+        return True, f"no connection ({_root(error)})", None
     if not isinstance(error, openai.APIStatusError):
         return False, f"its reply makes no sense ({error.message})", None
     status = error.status_code
@@ -172,6 +172,13 @@ def _diagnose(error: openai.APIError) -> tuple[bool, str, float | None]:
         return False, f"status {status}, a redirect; name the URL that it leads to, if you trust it", None
     wait = _retry_after(error.response.headers.get("retry-after"))
     return status in _RETRIED or status >= 500, f"status {status}, {_said(error)}", wait
+
+
+def _root(error: BaseException) -> BaseException:
+    """The failure that the client's own exceptions are wrapped around."""
+    while isinstance(error, openai.APIError) and error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 def _said(error: openai.APIStatusError) -> str:
