@@ -33,6 +33,7 @@ ALLOWED = [
     'SELECT "update", [delete], `drop` FROM t',
     "SELECT * FROM json_each('[1]')",
     "SELECT load_extension FROM t",
+    "SELECT 'dbstat', 'pragma_table_info'",
     "SELECT 'load_extension(1)'",
     "SELECT name FROM sqlite_master",
 ]
@@ -47,7 +48,10 @@ UNREADABLE_BUT_ONE_SELECT = [
     "SELECT " + "(" * 5_000 + "1" + ")" * 5_000,
     "SELECT " + "NOT " * 5_000 + "1",
     "SELECT * FROM a" + " JOIN a" * 60,
+    "SELECT " + "( UNION " * 12,
     "SELECT " + "( UNION " * 60,
+    "SELECT " + "LIMIT f( 1 " * 12,
+    "SELECT " + "LIMIT f( 1 " * 60,
     "SELECT " + "1 + " * 50_000 + "1",
     "SELECT '\x00'",
     "SELECT '\udc80'",
@@ -108,6 +112,10 @@ REFUSED_STATEMENTS = [
     "SELECT * FROM dbstat",
     "SELECT * FROM sqlite_dbpage",
     "SELECT * FROM fsdir('/')",
+    "SELECT " + "(" * 20 + "SELECT name FROM pragma_database_list" + ")" * 20,
+    "SELECT " + "(" * 20 + "readfile('x')" + ")" * 20,
+    "WITH a AS (SELECT " + "(" * 20 + "1" + ")" * 20 + ") DELETE FROM customer",
+    "SELECT '" + "x" * 30_000 + "', readfile('x')",
     "the answer is SELECT 1",
     "I cannot answer that.",
     "'SELECT' 1",
@@ -143,6 +151,7 @@ TEXT_RULE_ROWS = {
     "a query": "PRAGMA table_info(customer)",
     "WITH before SELECT": "WITH a AS (SELECT 1) DELETE FROM customer",
     "no function that leaves the database": "SELECT readfile('x')",
+    "no table of the engine": "SELECT * FROM dbstat",
 }
 TREE_RULE_ROWS = {
     "a query at the root": "CREATE TABLE x (y)",

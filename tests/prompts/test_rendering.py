@@ -122,11 +122,11 @@ def test_cached_repair_ends_with_what_changes_most(repaired: Callable[..., Promp
         "<schema>",
         "<evidence>",
         "<question>",
+        "Rules:",
         "<attempts>",
         "<corrections>",
         "<failed_directions>",
         "<reflections>",
-        "Rules:",
         "<feedback>",
         "The question again:",
     )
