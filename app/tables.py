@@ -21,7 +21,8 @@ def console() -> Console:
 def results_table(result: RunResult) -> Table:
     """One row a stream; percentages are × 100, steps are repair generations per initially wrong question."""
     title = f"{len(result.selection.questions)} questions, run {result.run}"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.pad_edge = False
     table.add_column("method", no_wrap=True)
     headers = (
         "order", "EX strict", "EX official", "repaired", "of wrong", "steps",

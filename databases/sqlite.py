@@ -77,8 +77,8 @@ class SqliteDatabase:
     ) -> Execution:
         """Run one read-only statement; every failure of the statement is data.
 
-        Raises `DataError` for a file that may not be read and `WorkerStartError` when no worker can be
-        had: then nothing is known about the statement.
+        Raises `DataError` for a file that cannot be read now (forbidden, locked) and `WorkerStartError`
+        when no worker can be had: then nothing is known about the statement.
         """
         frames = self._run(Request("execute", ""), sql, limits or _DEFAULT_LIMITS, decoding)
         if isinstance(frames, Execution):
@@ -153,6 +153,8 @@ class SqliteDatabase:
             return _timed_out(limits, seconds)
         if kind == "refused":
             return _failed(REFUSED, seconds)
+        if kind == "file":
+            raise DataError(f"{self.path}: {message}: see who holds the file, or whether its disk is well")
         return _failed(message.replace(str(self.path), self._database_id), seconds)
 
     def _described(self) -> Schema:

@@ -111,8 +111,8 @@ TREE_RULES: tuple[TreeRule, ...] = (
 def broken_rule(sql: str) -> TreeRule | None:
     """The first rule that some node of `sql` breaks; None when none does or sqlglot cannot read it.
 
-    The tree's size is bounded: a text of which sqlglot makes too much counts as one it cannot read. Tries that
-    make no nodes are bounded by the depth of brackets alone, which is for the caller to limit.
+    The tree's size is bounded: a text of which sqlglot makes too much counts as one it cannot read. Tries
+    that make no nodes are bounded by the depth of brackets alone, which is for the caller to limit.
     """
     try:
         roots = _parse(sql)

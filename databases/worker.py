@@ -6,7 +6,8 @@ is a `Request`'s fields; each answer is one or more frames whose first item says
 - ``("rows", rows)``: some rows; more frames follow;
 - ``("done", columns, rows, seconds)``: the last rows of a statement that ran to its end;
 - ``("data", value)``: the answer to `time` and `schema`;
-- ``("failed", kind, message, seconds)``: `kind` is refused, timeout, memory or error.
+- ``("failed", kind, message, seconds)``: `kind` is refused, timeout, memory, error, or file when it is not
+  the statement but the file that failed.
 
 What holds here whatever the SQL: the file is opened ``mode=ro`` with `query_only`; an authorizer allows
 reads alone; no file can grow, memory is capped, and the process ends with its parent, busy or not.
@@ -42,7 +43,8 @@ _OPEN_DATABASES = 64
 _PAGE_CACHE_KIB = 8192
 _ROWS_A_FRAME = 256
 _STEPS_BETWEEN_LOOKS = 10_000
-_LOCK_WAIT_SECONDS = 5.0
+_LARGEST_CELL = 1_000_000_000
+_LOCK_WAIT_SECONDS = 2.0
 _JSON_TABLES = ("json_each", "json_tree")
 
 DENIED_FUNCTIONS = frozenset(
@@ -77,6 +79,10 @@ DENIED_TABLES = frozenset(
         "tables_used",
         "zipfile",
     }
+)
+# Somebody else's lock, a failing disk: nothing a statement could do better.
+_FILE_ERRORS = frozenset(
+    {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL}
 )
 # What full-text tables ask of the pager when they are read; both only report a number.
 _HARMLESS_PRAGMAS = frozenset({"data_version", "page_size"})
@@ -204,7 +210,7 @@ class _Databases:
 
 
 def _prepared(connection: sqlite3.Connection, request: Request) -> sqlite3.Connection:
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, request.cell_bytes)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(request.cell_bytes, _LARGEST_CELL))
     connection.text_factory = _decode_lossy if request.lossy else str
     return connection
 
@@ -336,8 +342,17 @@ def _answer(databases: _Databases, watch: _Watch, request: Request, send: Send) 
         send(_frame(("failed", "memory", "out of memory", time.perf_counter() - started)))
     # OverflowError and ValueError: text that Python's binding refuses before SQLite sees it.
     except (sqlite3.Error, sqlite3.Warning, _LimitError, OverflowError, ValueError) as error:
-        kind = "timeout" if watch.expired else "refused" if watch.denied else "error"
-        send(_frame(("failed", kind, _message(error), time.perf_counter() - started)))
+        send(_frame(("failed", _kind(error, watch), _message(error), time.perf_counter() - started)))
+
+
+def _kind(error: Exception, watch: _Watch) -> str:
+    if watch.expired:
+        return "timeout"
+    if watch.denied:
+        return "refused"
+    if isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF in _FILE_ERRORS:
+        return "file"
+    return "error"
 
 
 def _message(error: Exception) -> str:

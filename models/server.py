@@ -1,6 +1,7 @@
 """A model behind any server that speaks OpenAI's chat protocol: vLLM, llama.cpp, a gateway, OpenAI itself."""
 
 import email.utils
+import os
 import time
 import weakref
 from datetime import UTC, datetime
@@ -60,6 +61,7 @@ class ServerChatModel(BaseChatModel):
         self._key = self.api_key.get_secret_value() if self.api_key else key_for(self.base_url)
         http = openai.DefaultHttpxClient(
             follow_redirects=False,
+            proxy=os.environ.get("OPENAI_PROXY") or None,
             event_hooks={"request": [header_guard(self.base_url, self._key)]},
         )
         weakref.finalize(self, http.close)
@@ -72,7 +74,7 @@ class ServerChatModel(BaseChatModel):
             timeout=self.timeout,
             max_retries=0,
             use_responses_api=False,
-            openai_proxy="",
+            openai_proxy="",  # it refuses a proxy beside a client, and the client has it already
         )
 
     @property

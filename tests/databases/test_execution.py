@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from merit_sql.databases.pool import GRACE_SECONDS, WorkerPool
 from merit_sql.databases.sqlite import WORKER_DIED, SqliteDatabase
 from merit_sql.databases.worker import Request
-from merit_sql.domain.errors import MeritError
+from merit_sql.domain.errors import DataError, MeritError
 from merit_sql.domain.execution import EMPTY_REPLY, REFUSED, Execution, Limits, TextDecoding
 from merit_sql.domain.status import Status
 
@@ -124,7 +124,7 @@ def test_hostile_statements(
     before = snapshot(folder)
     started = time.monotonic()
     execution = corner_shop.execute(sql, limits=SHORT)
-    assert time.monotonic() - started < SHORT.seconds + GRACE_SECONDS + 3
+    assert time.monotonic() - started < SHORT.seconds + GRACE_SECONDS + 10
     assert (execution.status, execution.error) == (status, error)
     assert not execution.rows
     assert snapshot(folder) == before
@@ -133,7 +133,7 @@ def test_hostile_statements(
 
 def test_memory_has_an_end(corner_shop: SqliteDatabase) -> None:
     wide = ", ".join("CAST(zeroblob(900000000) AS TEXT)" for _ in range(3))
-    execution = corner_shop.execute(f"SELECT {wide}", limits=Limits(seconds=30, cell_bytes=950_000_000))
+    execution = corner_shop.execute(f"SELECT {wide}", limits=Limits(seconds=120, cell_bytes=950_000_000))
     assert execution.status is Status.EXECUTION_ERROR
     assert execution.error == "out of memory"
     assert corner_shop.execute(NEXT).ok
@@ -281,9 +281,8 @@ def test_threads_share_a_pool_and_get_their_own_rows(corner_shop: SqliteDatabase
 def test_a_stuck_statement_does_not_hold_up_other_threads(corner_shop: SqliteDatabase) -> None:
     with ThreadPoolExecutor(2) as threads:
         stuck = threads.submit(corner_shop.execute, DEAF, limits=Limits(seconds=2))
-        started = time.monotonic()
         assert corner_shop.execute(NEXT).ok
-        assert time.monotonic() - started < 1.9
+        assert not stuck.done()
         assert stuck.result().status is Status.TIMEOUT
 
 
@@ -294,6 +293,20 @@ def test_a_missing_file_is_the_database_not_found(tmp_path: Path, pool: WorkerPo
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(MeritError, match=r"gone\.sqlite"):
         database.fingerprint()
+
+
+def test_a_file_that_another_program_has_locked_says_nothing_about_the_statement(
+    tmp_path: Path, pool: WorkerPool
+) -> None:
+    path = tmp_path / "busy.sqlite"
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("CREATE TABLE t (x)")
+        writer.execute("BEGIN EXCLUSIVE")
+        database = SqliteDatabase(path, database_id="busy", pool=pool)
+        with pytest.raises(DataError, match=r"busy\.sqlite: database is locked"):
+            database.execute("SELECT x FROM t")
+        writer.execute("COMMIT")
+        assert database.execute("SELECT x FROM t").rows == []
 
 
 def test_a_file_that_is_no_database_is_an_error_without_its_path(tmp_path: Path, pool: WorkerPool) -> None:

