@@ -27,13 +27,13 @@ class Catalogue(Mapping[str, SqliteDatabase]):
         self._variants: dict[str, tuple[SqliteDatabase, ...]] = {}
 
     @classmethod
-    def from_spider(cls, data: Path, *, workers: int = 1) -> "_TreeCatalogue":
+    def from_spider(cls, data: Path, *, workers: int = 1) -> "Catalogue":
         """The databases of ``data/spider``: ``database/<db>/<db>.sqlite``, schemas from ``tables.json``."""
         root = Path(data) / "spider"
         return _from_tree(root / "database", SchemaFile(root / "tables.json"), workers)
 
     @classmethod
-    def from_bird(cls, data: Path, *, workers: int = 1) -> "_TreeCatalogue":
+    def from_bird(cls, data: Path, *, workers: int = 1) -> "Catalogue":
         """The databases of ``data/bird``: ``dev_databases/<db>/<db>.sqlite``, from ``dev_tables.json``."""
         root = Path(data) / "bird"
         return _from_tree(root / "dev_databases", SchemaFile(root / "dev_tables.json"), workers)

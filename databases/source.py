@@ -2,17 +2,20 @@
 
 import contextlib
 import functools
-import hashlib
 import os
-import shutil
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import threading
 import weakref
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote_from_bytes
 
+from merit_sql.databases.pool import WorkerPool
+from merit_sql.databases.worker import Request
 from merit_sql.domain.errors import DataError
 
 MAGIC = b"SQLite format 3\0"
@@ -23,6 +26,7 @@ COMPANIONS = ("-wal", "-shm", "-journal")
 
 _WAL_VERSIONS = b"\x02\x02"
 _COPY_TRIES = 5
+_FILE_SECONDS = 600.0
 
 Stamp = tuple[int, ...]
 
@@ -41,11 +45,15 @@ class Source:
     A plain file is opened ``mode=ro``. One in WAL mode would make SQLite create a ``-shm`` file beside it:
     without a live log it is opened as immutable, with one, or with the journal of a writer that died, a
     private copy is recovered and opened instead.
+
+    This process never opens the file itself: closing it would drop the locks that a connection of the same
+    process has on it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, pool: WorkerPool) -> None:
         """The file at `path`, which is looked at when it is first opened."""
         self.path = path
+        self._pool = pool
         self._lock = threading.Lock()
         self._opening: Opening | None = None
         self._fingerprint: tuple[Stamp, str] = ((), "")
@@ -60,24 +68,18 @@ class Source:
         opening = self._opening
         if opening is None or opening.stamp != stamp:
             with self._lock:
-                try:
-                    opening = Opening(uri=self._uri(), stamp=stamp)
-                except PermissionError as error:
-                    raise DataError(f"{self.path}: the database may not be read: {error.strerror}") from error
+                opening = Opening(uri=self._uri(), stamp=stamp)
                 self._opening = opening
         return opening
 
     def fingerprint(self) -> str:
-        """sha256 (hex) of the file, followed by its write-ahead log where one is alive."""
+        """sha256 (hex) of the file, followed by its write-ahead log where one is alive.
+
+        Raises as `opening` does.
+        """
         stamp = self._look()
         if self._fingerprint[0] != stamp:
-            digest = hashlib.sha256()
-            for path in self._files[:2]:
-                if path.exists():
-                    with path.open("rb") as stream:
-                        while block := stream.read(1 << 20):
-                            digest.update(block)
-            self._fingerprint = (stamp, digest.hexdigest())
+            self._fingerprint = (stamp, self._ask("hash"))
         return self._fingerprint[1]
 
     @functools.cached_property
@@ -99,12 +101,19 @@ class Source:
                 stamp += (seen.st_ino, seen.st_size, seen.st_mtime_ns)
         return tuple(stamp)
 
+    def _ask(self, operation: str) -> Any:  # noqa: ANN401 - what a worker answers depends on the operation
+        request = Request(operation, str(self._files[0]), seconds=_FILE_SECONDS)
+        frame = self._pool.call(request)[-1]
+        if frame[0] == "failed":
+            raise DataError(f"{self.path}: the database cannot be read: {frame[2]}")
+        return frame[1]
+
     def _uri(self) -> str:
-        real, log, journal = self._files
-        if _first_bytes(log, 1) or _first_bytes(journal, 1) not in {b"", b"\0"}:
+        real, log, _ = self._files
+        head, log_head, journal_head = self._ask("heads")
+        if log_head or journal_head[:1] not in {b"", b"\0"}:
             return _uri(self._recovered_copy(), immutable=True)
-        in_wal_mode = _first_bytes(real, 20)[18:20] == _WAL_VERSIONS
-        return _uri(real, immutable=in_wal_mode or log.exists())
+        return _uri(real, immutable=head[18:20] == _WAL_VERSIONS or log.exists())
 
     def _recovered_copy(self) -> Path:
         for _ in range(_COPY_TRIES):
@@ -113,7 +122,7 @@ class Source:
             copy = Path(folder.name) / "copy.sqlite"
             for original, suffix in zip(self._files, ("", "-wal", "-journal"), strict=True):
                 if original.exists():
-                    shutil.copyfile(original, copy.with_name(copy.name + suffix))
+                    _copy_elsewhere(original, copy.with_name(copy.name + suffix))
             if self._look() == before:
                 break
             folder.cleanup()
@@ -133,17 +142,24 @@ class Source:
         return copy
 
 
+def _copy_elsewhere(original: Path, copy: Path) -> None:
+    """Copy a file in a process of its own, for the locks' sake."""
+    script = "import shutil, sys; shutil.copyfile(sys.argv[1], sys.argv[2])"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script, str(original), str(copy)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        reason = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        raise DataError(f"{original}: no private copy can be made: {reason}")
+
+
 def is_database(path: Path) -> bool:
     """Whether the file begins as an SQLite database does."""
-    return _first_bytes(path, len(MAGIC)) == MAGIC
-
-
-def _first_bytes(path: Path, count: int) -> bytes:
-    try:
-        with path.open("rb") as stream:
-            return stream.read(count)
-    except FileNotFoundError:
-        return b""
+    with path.open("rb") as stream:
+        return stream.read(len(MAGIC)) == MAGIC
 
 
 def _uri(path: Path, *, immutable: bool) -> str:

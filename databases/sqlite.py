@@ -40,7 +40,7 @@ class SqliteDatabase:
         schema: Schema | Callable[[], Schema | None] | None = None,
     ) -> None:
         """The file at `path`, under the name `database_id`, its statements run by `pool`."""
-        self._source = Source(Path(path))
+        self._source = Source(Path(path), pool)
         self._database_id = database_id
         self._pool = pool
         self._schema = schema
@@ -130,7 +130,7 @@ class SqliteDatabase:
         except (FileNotFoundError, NotADirectoryError):
             return _failed(f"{NOT_FOUND}: {self._database_id}")
         full = request._replace(
-            uri=opening.uri,
+            target=opening.uri,
             stamp=opening.stamp,
             sql=sql,
             seconds=float(limits.seconds),

@@ -5,7 +5,7 @@ is a `Request`'s fields; each answer is one or more frames whose first item says
 
 - ``("rows", rows)``: some rows; more frames follow;
 - ``("done", columns, rows, seconds)``: the last rows of a statement that ran to its end;
-- ``("data", value)``: the answer to `time` and `schema`;
+- ``("data", value)``: the answer to `time`, `schema`, `heads` and `hash`;
 - ``("failed", kind, message, seconds)``: `kind` is refused, timeout, memory, error, or file when it is not
   the statement but the file that failed.
 
@@ -15,6 +15,7 @@ reads alone; no file can grow, memory is capped, and the process ends with its p
 
 import _thread
 import contextlib
+import io
 import marshal
 import math
 import os
@@ -40,6 +41,7 @@ MARSHAL_VERSION = 2
 """The last version that looks for no shared references, which costs more than it saves here."""
 
 _OPEN_DATABASES = 64
+_HEAD_BYTES = 20
 _PAGE_CACHE_KIB = 8192
 _ROWS_A_FRAME = 256
 _STEPS_BETWEEN_LOOKS = 10_000
@@ -100,13 +102,14 @@ def is_denied_table(name: str) -> bool:
 
 
 class Request(NamedTuple):
-    """One request. `stamp` tells versions of a file apart; `lossy` drops undecodable bytes of text.
+    """One request. `target` is an SQLite URI, or for `heads` and `hash` the database's path.
 
-    `seconds` bounds the whole request. `repetitions` and `fetch` concern `time` alone.
+    `stamp` tells versions of a file apart; `lossy` drops undecodable bytes of text; `seconds` bounds the
+    whole request. `repetitions` and `fetch` concern `time` alone.
     """
 
     operation: str
-    uri: str
+    target: str
     stamp: tuple[int, ...] = ()
     sql: str = ""
     seconds: float = math.inf
@@ -169,7 +172,7 @@ class _Databases:
         self._open: OrderedDict[tuple[str, tuple[int, ...]], sqlite3.Connection] = OrderedDict()
 
     def get(self, request: Request) -> sqlite3.Connection:
-        key = (request.uri, request.stamp)
+        key = (request.target, request.stamp)
         connection = self._open.get(key)
         if connection is None:
             while len(self._open) >= _OPEN_DATABASES:
@@ -194,7 +197,11 @@ class _Databases:
 
     def bare(self, request: Request) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            request.uri, uri=True, isolation_level=None, check_same_thread=False, timeout=_LOCK_WAIT_SECONDS
+            request.target,
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=_LOCK_WAIT_SECONDS,
         )
         for pragma in (
             "query_only = ON",
@@ -327,6 +334,29 @@ def _schema(databases: _Databases, request: Request, send: Send) -> None:
         connection.close()
 
 
+def _heads(request: Request, send: Send) -> None:
+    """The first bytes of a database, of its write-ahead log and of its journal; empty for no file."""
+    heads = []
+    for suffix in ("", "-wal", "-journal"):
+        head = b""
+        with contextlib.suppress(FileNotFoundError), io.FileIO(request.target + suffix) as stream:
+            head = stream.read(_HEAD_BYTES)
+        heads.append(head)
+    send(_frame(("data", heads)))
+
+
+def _hash(request: Request, send: Send) -> None:
+    """sha256 (hex) of a database's file, followed by its write-ahead log where there is one."""
+    import hashlib
+
+    digest = hashlib.sha256()
+    for suffix in ("", "-wal"):
+        with contextlib.suppress(FileNotFoundError), io.FileIO(request.target + suffix) as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    send(_frame(("data", digest.hexdigest())))
+
+
 def _answer(databases: _Databases, watch: _Watch, request: Request, send: Send) -> None:
     """Do what is asked; whatever SQLite makes of the statement is an answer."""
     watch.begin(request.seconds)
@@ -336,8 +366,14 @@ def _answer(databases: _Databases, watch: _Watch, request: Request, send: Send) 
             _execute(databases, watch, request, send)
         elif request.operation == "time":
             _time(databases, watch, request, send)
-        else:
+        elif request.operation == "schema":
             _schema(databases, request, send)
+        elif request.operation == "heads":
+            _heads(request, send)
+        else:
+            _hash(request, send)
+    except OSError as error:
+        send(_frame(("failed", "file", error.strerror or "", time.perf_counter() - started)))
     except MemoryError:
         send(_frame(("failed", "memory", "out of memory", time.perf_counter() - started)))
     # OverflowError and ValueError: text that Python's binding refuses before SQLite sees it.

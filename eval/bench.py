@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -211,6 +211,8 @@ def _initial(
 def _run_stream(
     context: _Context, method: Method, order: int, questions: Sequence[Question], out: Path
 ) -> StreamResult:
+    if method.policy is not None:
+        method = replace(method, policy=method.policy.for_order(order))
     folder = out / f"{method.name}-{order}"
     folder.mkdir(exist_ok=True)
     initial = [context.initial[question.id] for question in questions]

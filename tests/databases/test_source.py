@@ -3,6 +3,8 @@
 import hashlib
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -132,6 +134,21 @@ def test_a_link_is_followed_to_where_the_log_lies(tmp_path: Path, pool: WorkerPo
 
 def test_a_fingerprint_is_the_hash_of_the_file(corner_shop: SqliteDatabase) -> None:
     assert corner_shop.fingerprint() == hashlib.sha256(corner_shop.path.read_bytes()).hexdigest()
+
+
+def test_the_locks_of_a_connection_in_the_same_process_hold(tmp_path: Path, pool: WorkerPool) -> None:
+    path = tmp_path / "busy.sqlite"
+    write(path, "CREATE TABLE t (x)")
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        database = SqliteDatabase(path, database_id="busy", pool=pool)
+        assert database.execute("SELECT x FROM t").rows == []
+        database.fingerprint()
+        script = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')"
+        second = subprocess.run(
+            [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=False
+        )
+        assert "database is locked" in second.stderr
 
 
 def test_private_copies_are_gone_when_nobody_needs_them(
