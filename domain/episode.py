@@ -1,7 +1,9 @@
 """An episode: the case it is about, its attempts, the verdicts on them, and the record it leaves."""
 
 from dataclasses import dataclass
-from typing import Protocol, TypedDict
+from typing import Protocol
+
+from typing_extensions import TypedDict
 
 from merit_sql.domain.failure import FailureDict
 from merit_sql.domain.status import Opinion, Regime, Status

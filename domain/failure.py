@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypedDict
+
+from typing_extensions import TypedDict
 
 
 class FailureKind(StrEnum):

@@ -1,6 +1,6 @@
 """Retrieved memories as plain data: what a prompt shows of them, without schemas and provenance."""
 
-from typing import TypedDict
+from typing_extensions import TypedDict
 
 from merit_sql.domain.failure import FailureKind
 from merit_sql.domain.memory import Applicability, MemoryEntry, RankedMemory, Transition

@@ -3,7 +3,9 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, NotRequired, Protocol, TypedDict
+from typing import Any, NotRequired, Protocol
+
+from typing_extensions import TypedDict
 
 from merit_sql.domain.episode import AttemptDict, Case, ReflectionDict, UsageDict
 from merit_sql.domain.memory import RankedMemory, Retrieved
