@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from merit_sql.eval.bench import RunResult
 
 OUT = Path("runs/demo")
-QUESTIONS = 24
+QUESTIONS = 12
+BUDGET = 4
+METHODS = "iterative,merit_redraw"
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -20,7 +22,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "demo",
         help="fetch the embedded model and repair a slice of the bundled suite with it",
-        description=f"Runs the first {QUESTIONS} questions of the bundled suite with iterative and merit.",
+        description=f"Runs the first {QUESTIONS} questions of the suite mini with {METHODS}, K = {BUDGET}.",
     )
     parser.add_argument("--out", type=Path, default=OUT, help="the run's folder")
     parser.set_defaults(run=run)
@@ -35,8 +37,8 @@ def run(args: argparse.Namespace) -> int:
     options = parser.parse_args(
         [
             "bench",
-            *("--suite", "mini", "--limit", str(QUESTIONS), "--method", "iterative,merit"),
-            *("--out", str(args.out)),
+            *("--suite", "mini", "--limit", str(QUESTIONS), "--method", METHODS),
+            *("--budget", str(BUDGET), "--out", str(args.out)),
         ]
     )
     screen = console()
