@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from merit_sql.app.score import positive_seconds
 from merit_sql.domain.errors import DataError
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--distinct", choices=("keep", "strip"), default="keep", help="Spider's DISTINCT mode"
     )
-    parser.add_argument("--timeout", type=float, help="seconds a query may take (Spider 60, BIRD 30)")
+    parser.add_argument(
+        "--timeout", type=positive_seconds, help="seconds a query may take (Spider 60, BIRD 30)"
+    )
     parser.add_argument("--out", type=Path, required=True, help="the run's folder")
     parser.set_defaults(run=run)
 
@@ -85,7 +88,7 @@ def bench(args: argparse.Namespace, screen: "Console") -> "RunResult":
             open_record(path) for path in (args.replies, replayed_file(args.model)) if path is not None
         ]
         _check_recorded(earlier, identity(live))
-        args.out.mkdir(parents=True, exist_ok=True)
+        _make_folder(args.out)
         with closing(ReplyRecord(args.out / "replies.sqlite")) as own, ProgressWatcher(screen) as watcher:
             return run_bench(
                 plan=plan,
@@ -96,6 +99,13 @@ def bench(args: argparse.Namespace, screen: "Console") -> "RunResult":
                 out=args.out,
                 watcher=watcher,
             )
+
+
+def _make_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"--out {out}: no folder can be made there ({error.strerror})") from error
 
 
 def replayed_file(model: str) -> Path | None:

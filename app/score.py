@@ -44,7 +44,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--databases", help="only questions on these databases, e.g. pets_1,flight_2")
     parser.add_argument(
         "--timeout",
-        type=_positive,
+        type=positive_seconds,
         metavar="SECONDS",
         help="60 a query for Spider, 30 for prediction and reference together for BIRD",
     )
@@ -97,13 +97,16 @@ def _check(args: argparse.Namespace) -> None:
         raise DataError(f"--output {output}: the folder {output.parent} does not exist; create it first")
     if output.is_dir():
         raise DataError(f"--output {output} is a folder; name a file")
+    if output.exists() and not output.is_file():
+        raise DataError(f"--output {output} is no ordinary file; name one")
     if output.exists() and args.predictions.exists() and output.samefile(args.predictions):
         raise DataError(f"--output {output} is the predictions file; name another")
     if not os.access(output.parent, os.W_OK):
         raise DataError(f"--output {output}: the folder {output.parent} cannot be written to")
 
 
-def _positive(text: str) -> float:
+def positive_seconds(text: str) -> float:
+    """The value of a `--timeout` option: a positive, finite number of seconds."""
     seconds = float(text)
     if not (seconds > 0 and math.isfinite(seconds)):
         raise argparse.ArgumentTypeError(f"{text} is no positive number of seconds")

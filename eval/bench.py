@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from merit_sql.domain.encoder import Encoder
-from merit_sql.domain.episode import EpisodeRecord
+from merit_sql.domain.episode import Case, EpisodeRecord
 from merit_sql.domain.errors import DataError, MeritError
 from merit_sql.eval.datasets import Question, Suite
 from merit_sql.eval.identity import identity_of
@@ -234,6 +234,7 @@ def _run_stream(
             case_of(question, position=position, initial_sql=one.sql)
             for position, (question, one) in enumerate(zip(questions, initial, strict=True))
         ]
+        _check_ledger(ledger, cases, method, context.run)
         context.watcher.begin(f"{method.name}, order {order}", len(cases), done)
         begun, meter = time.perf_counter(), context.model.meter()
         for _ in run_stream(graph, cases[done:]):
@@ -255,6 +256,17 @@ def _run_stream(
         metrics=measure(ledger.records, usage),
         seconds=_seconds(folder),
     )
+
+
+def _check_ledger(ledger: Ledger, cases: Sequence[Case], method: Method, run: str) -> None:
+    """The ledger must be a beginning of this very stream."""
+    expected = [(run, method.name, case.query_id, case.database_id) for case in cases]
+    held = [(one.run, one.method, one.query_id, one.database_id) for one in ledger.records]
+    if held != expected[: len(held)]:
+        raise DataError(
+            f"{ledger.path} holds episodes of another stream than {method.name} of run {run}; "
+            "restore the file, or choose another --out"
+        )
 
 
 @contextmanager
@@ -294,9 +306,9 @@ def _note_time(folder: Path, record: EpisodeRecord, seconds: float, model_second
 def _seconds(folder: Path) -> float:
     path = folder / "timings.jsonl"
     total = 0.0
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+    for line in path.read_bytes().splitlines() if path.exists() else []:
         try:
-            total += json.loads(line)["seconds"]
-        except ValueError:
+            total += float(json.loads(line)["seconds"])
+        except (ValueError, KeyError, TypeError):
             continue
     return total

@@ -102,7 +102,7 @@ class BirdEvaluator:
         earned, fetch = _REWARDS[self._metric]
         seconds: list[list[float]] = []
         for text in (self._golds[question_id][1], from_statement(sql)):
-            limits = Limits(seconds=self._timeout)
+            limits = Limits(seconds=self._timeout * REPETITIONS)
             timed = database.time(text, repetitions=REPETITIONS, limits=limits, fetch=fetch)
             if isinstance(timed, Execution):
                 return 0

@@ -46,7 +46,7 @@ class Ledger:
 
     def __init__(self, path: Path, memory: MemoryStore[RetrievalPolicy] | None) -> None:
         """Open or begin the ledger at `path`, with the stream's memory beside it."""
-        self._path = path
+        self.path = path
         self._memory = memory
         self.records: list[EpisodeRecord] = []
         _cut_torn_line(path)
@@ -70,7 +70,7 @@ class Ledger:
             "observation": None if observation is None else observation_to_dict(observation),
         }
         text = json.dumps(line, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
-        append_line(self._path, text)
+        append_line(self.path, text)
         self.records.append(record)
         if self._memory is not None and observation is not None:
             self._memory.commit(observation)

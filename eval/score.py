@@ -98,6 +98,7 @@ def unscored(scored: Iterable[Scored]) -> dict[str, Counter[str]]:
 
 def write_verdicts(path: Path, scored: Iterable[Scored]) -> None:
     """Write one JSON object a question, in order, whole or not at all."""
+    path = path.resolve()
     temporary = path.with_name(path.name + ".tmp")
     try:
         with temporary.open("w", encoding="ascii", newline="\n") as file:

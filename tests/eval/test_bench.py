@@ -245,6 +245,24 @@ def test_another_identity_is_refused_and_nothing_is_touched(
     assert ledgers(out) == before
 
 
+def test_a_ledger_of_another_stream_is_refused(mini: Suite, tmp_path: Path) -> None:
+    go(mini, tmp_path / "run")
+    source, target = (tmp_path / "run" / name / "episodes.jsonl" for name in ("merit-1", "merit-0"))
+    target.write_bytes(source.read_bytes())
+    with pytest.raises(DataError, match="another stream"):
+        go(mini, tmp_path / "run")
+
+
+def test_damaged_timings_change_nothing_but_the_seconds(
+    mini: Suite, tmp_path: Path, finished: tuple[Path, RunResult]
+) -> None:
+    go(mini, tmp_path / "run")
+    (tmp_path / "run/merit-0/timings.jsonl").write_bytes(b"\xff\xfe\n5\n{}\n")
+    again = go(mini, tmp_path / "run")
+    assert again.streams[2].seconds == 0
+    assert [s.metrics for s in again.streams] == [s.metrics for s in finished[1].streams]
+
+
 def test_a_second_process_in_the_same_folder_is_turned_away(mini: Suite, tmp_path: Path) -> None:
     entered, leave = threading.Event(), threading.Event()
 

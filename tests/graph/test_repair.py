@@ -214,6 +214,8 @@ def test_an_unknown_database_is_an_error_that_names_the_known_ones(databases: Ca
     )
     with pytest.raises(DataError, match=r"'shap'.*shop"):
         graph.invoke({"question": "?", "database_id": "shap"})
+    with pytest.raises(DataError, match=r"'shap'.*shop"):
+        graph.invoke({"question": "?", "database_id": "shap", "initial_sql": "SELECT 1"})
 
 
 def test_a_thread_that_asks_again_starts_a_new_episode(databases: Catalogue) -> None:
