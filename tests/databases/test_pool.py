@@ -67,6 +67,7 @@ def test_workers_that_were_ended_while_idle_are_replaced_unnoticed(corner_shop: 
         (pid,) = pids(pool)
         os.kill(pid, signal.SIGKILL)
         assert wait_until(lambda: not alive(pid))
+        time.sleep(0.5)  # its pipes may close a moment after it is seen to be gone
         assert database.execute("SELECT 2").rows == [(2,)]
         assert pids(pool) != {pid}
 
