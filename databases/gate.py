@@ -6,7 +6,7 @@ worker and hold without it.
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from merit_sql.databases.lexis import Kind, Lexeme, lexemes
@@ -19,6 +19,13 @@ PARSED_DEPTH = 12
 some of them. The benchmarks' gold queries are at most seven brackets deep."""
 
 _REMEMBERED_CHARACTERS = 4_000
+_CLAUSES: Mapping[str, bool | None] = {
+    **dict.fromkeys(("from", "join"), True),
+    **dict.fromkeys(("select", "where", "group", "having", "order", "limit", "window"), False),
+    **dict.fromkeys(("union", "intersect", "except"), False),
+    "in": None,
+}
+"""Words after which tables follow up to the end of a clause (True), once (None), or no longer (False)."""
 _MAIN_VERBS = frozenset({"select", "values", "insert", "replace", "update", "delete"})
 
 
@@ -62,11 +69,38 @@ def _with_but_no_select(text: Sequence[Lexeme]) -> bool:
 
 
 def _names_denied_table(text: Sequence[Lexeme]) -> bool:
-    return any(
-        is_denied_table(lexeme.name)
-        for lexeme in text
-        if lexeme.kind in {Kind.WORD, Kind.QUOTED} and not lexeme.text.startswith("'")
-    )
+    return any(is_denied_table(lexeme.name) for lexeme in _table_names(text))
+
+
+def _table_names(text: Sequence[Lexeme]) -> Iterator[Lexeme]:
+    """Every name that stands where a table does: in a FROM clause, or after IN."""
+    clauses = [False]
+    """For each open bracket, innermost last, whether what is read in it is a FROM clause."""
+    at_table = False
+    for i, lexeme in enumerate(text):
+        is_name = lexeme.kind is Kind.QUOTED or (lexeme.kind is Kind.WORD and lexeme.name not in _CLAUSES)
+        if is_name and at_table:
+            yield lexeme
+        if lexeme.kind is Kind.OPEN:
+            # IN takes a table's name, or a list or query in brackets.
+            at_table = at_table and text[i - 1].name != "in"
+            clauses.append(at_table)
+        elif lexeme.kind is Kind.CLOSE:
+            clauses = clauses[:-1] or [False]
+            at_table = False
+        elif lexeme.kind is Kind.WORD and lexeme.name in _CLAUSES:
+            opens = _CLAUSES[lexeme.name]
+            clauses[-1] = clauses[-1] if opens is None else opens
+            at_table = opens is not False
+        elif lexeme.text == ",":
+            at_table = clauses[-1]
+        else:
+            # A schema's name and its point come before a table's.
+            at_table = at_table and (lexeme.text == "." or (is_name and _text_at(text, i + 1) == "."))
+
+
+def _text_at(text: Sequence[Lexeme], i: int) -> str:
+    return text[i].text if i < len(text) else ""
 
 
 def _calls_denied_function(text: Sequence[Lexeme]) -> bool:

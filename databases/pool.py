@@ -202,6 +202,10 @@ class WorkerPool:
 def _exchange(borrowed: _Worker, request: Request) -> list[Frame]:
     borrowed.send(request)
     deadline = time.monotonic() + request.seconds + GRACE_SECONDS
+    try:
+        borrowed.receive(deadline)
+    except WorkerDiedError as error:
+        raise _WorkerGoneError("the database worker ended before it took this query") from error
     frames = [borrowed.receive(deadline)]
     while frames[-1][0] == "rows":
         frames.append(borrowed.receive(deadline))

@@ -1,7 +1,8 @@
 """The process that runs SQL: started by path with a bare interpreter, it imports nothing of this package.
 
 It speaks frames over its standard input and output: eight bytes of length, then a marshalled tuple. A request
-is a `Request`'s fields; each answer is one or more frames whose first item says what follows:
+is a `Request`'s fields; each answer is a frame ``("taken",)`` before anything is done about it, then one or
+more frames whose first item says what follows:
 
 - ``("rows", rows)``: some rows; more frames follow;
 - ``("done", columns, rows, seconds)``: the last rows of a statement that ran to its end;
@@ -440,6 +441,7 @@ def main() -> None:
     while True:
         (length,) = HEADER.unpack(_read_exactly(HEADER.size))
         request = Request(*marshal.loads(_read_exactly(length)))  # noqa: S302 - written by our own parent
+        send(_frame(("taken",)))
         _answer(databases, watch, request, send)
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from merit_sql.databases.pool import WorkerPool
 from merit_sql.databases.sqlite import SqliteDatabase
 from merit_sql.domain.errors import MeritError
+from merit_sql.domain.status import Status
 
 DEAF = "SELECT instr(hex(zeroblob(4000000)), hex(zeroblob(1000000)) || '1')"
 
@@ -67,9 +69,37 @@ def test_workers_that_were_ended_while_idle_are_replaced_unnoticed(corner_shop: 
         (pid,) = pids(pool)
         os.kill(pid, signal.SIGKILL)
         assert wait_until(lambda: not alive(pid))
-        time.sleep(0.5)  # its pipes may close a moment after it is seen to be gone
         assert database.execute("SELECT 2").rows == [(2,)]
         assert pids(pool) != {pid}
+
+
+def test_a_worker_that_ends_before_it_takes_a_request_passes_it_on(corner_shop: SqliteDatabase) -> None:
+    with WorkerPool() as pool, ThreadPoolExecutor(1) as thread:
+        database = SqliteDatabase(corner_shop.path, database_id="shop", pool=pool)
+        assert database.execute("SELECT 1").ok
+        (pid,) = pids(pool)
+        os.kill(pid, signal.SIGSTOP)
+        answer = thread.submit(database.execute, "SELECT 2")
+        with pytest.raises(TimeoutError):
+            answer.result(timeout=0.2)
+        os.kill(pid, signal.SIGKILL)
+        assert answer.result(timeout=30).rows == [(2,)]
+        assert pids(pool) != {pid}
+
+
+def test_a_worker_that_ends_at_work_fails_its_statement_and_is_not_asked_again(
+    corner_shop: SqliteDatabase,
+) -> None:
+    with WorkerPool() as pool, ThreadPoolExecutor(1) as thread:
+        database = SqliteDatabase(corner_shop.path, database_id="shop", pool=pool)
+        assert database.execute("SELECT 1").ok
+        (pid,) = pids(pool)
+        answer = thread.submit(database.execute, DEAF)
+        with pytest.raises(TimeoutError):
+            answer.result(timeout=0.5)
+        os.kill(pid, signal.SIGKILL)
+        assert answer.result(timeout=30).status is Status.EXECUTION_ERROR
+        assert pids(pool) == set()
 
 
 def test_an_interrupted_caller_leaves_no_stale_answer(

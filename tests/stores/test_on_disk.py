@@ -75,21 +75,24 @@ def served(memory: EpisodicMemory, ask: MemoryQuery) -> Retrieved:
 
 
 def test_a_killed_process_loses_nothing_that_it_committed(tmp_path: Path) -> None:
-    committed: list[int] = []
-    for _ in range(2):
+    said: list[int] = []
+    kills = 2
+    for _ in range(kills):
         child = subprocess.Popen(
             [sys.executable, "-c", COMMITTER, str(tmp_path)], stdout=subprocess.PIPE, text=True
         )
         assert child.stdout is not None
         with child, child.stdout:
-            committed += [int(child.stdout.readline()) for _ in range(6)]
+            said += [int(child.stdout.readline()) for _ in range(6)]
             child.send_signal(signal.SIGKILL)
-            committed += [int(line) for line in child.stdout]
+            said += [int(line) for line in child.stdout]
     with EpisodicMemory.open(tmp_path, HashingEncoder()) as memory:
         kept = [one.provenance.position for one in memory.observations]
         digest = memory.digest()
-    assert kept[: len(committed)] == committed == list(range(len(committed)))
-    assert len(kept) - len(committed) <= 1
+    assert kept == list(range(len(kept)))
+    assert set(said) <= set(kept)
+    # Each kill may fall between a commit and the line that says so.
+    assert len(kept) - len(said) <= kills
     with EpisodicMemory.open(tmp_path, HashingEncoder()) as memory:
         assert memory.digest() == digest
 
