@@ -1,10 +1,12 @@
 """Running SQL: limits, results, and the seam that every database stands behind."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, TypeAlias
 
+from merit_sql.domain.errors import MeritError
 from merit_sql.domain.schema import Schema
 from merit_sql.domain.status import Status
 
@@ -38,6 +40,11 @@ class Limits:
     rows: int = 1_000_000
     result_bytes: int = 256 * 2**20
     cell_bytes: int = 16 * 2**20
+
+    def __post_init__(self) -> None:
+        """Raises `MeritError` for seconds that are no number; 0 and less leave no time."""
+        if math.isnan(self.seconds):
+            raise MeritError("a limit of nan seconds never ends: give a number")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

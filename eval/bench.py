@@ -2,7 +2,9 @@
 
 import fcntl
 import json
+import logging
 import random
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +14,7 @@ from typing import Any, Protocol
 
 from merit_sql.domain.encoder import Encoder
 from merit_sql.domain.episode import Case, EpisodeRecord
-from merit_sql.domain.errors import DataError, MeritError
+from merit_sql.domain.errors import DataError, IdentityError, MeritError
 from merit_sql.eval.datasets import Question, Suite
 from merit_sql.eval.identity import identity_of
 from merit_sql.eval.initial import (
@@ -23,7 +25,7 @@ from merit_sql.eval.initial import (
     read_initial_file,
     write_initial_file,
 )
-from merit_sql.eval.ledger import Ledger, append_line
+from merit_sql.eval.ledger import ForeignMemoryError, Ledger, append_line
 from merit_sql.eval.manifest import claim, run_id
 from merit_sql.eval.metrics import Metrics, measure
 from merit_sql.eval.oracle import DenotationOracle, VerdictRecord
@@ -32,6 +34,10 @@ from merit_sql.graph.repair import build_repair_graph
 from merit_sql.graph.stream import run_stream
 from merit_sql.models.record import RecordedChatModel
 from merit_sql.stores.episodic import EpisodicMemory
+from merit_sql.stores.journal import JournalDamagedError
+from merit_sql.stores.ranking import RetrievalPolicy
+
+_logger = logging.getLogger(__name__)
 
 
 class BusyError(MeritError):
@@ -191,10 +197,16 @@ def _initial(
     *, plan: Plan, suite: Suite, selection: Selection, model: RecordedChatModel, out: Path, watcher: Watcher
 ) -> list[InitialPrediction]:
     path = out / "initial.jsonl"
+    given = None if plan.predictions is None else given_initial(selection.questions, plan.predictions)
     if path.exists():
-        return read_initial_file(path, selection.questions)
-    if plan.predictions is not None:
-        initial = given_initial(selection.questions, plan.predictions)
+        initial = read_initial_file(path, selection.questions)
+        if given is not None and initial != given:
+            raise DataError(
+                f"{path}: holds other predictions than --initial; restore it, or choose another --out"
+            )
+        return initial
+    if given is not None:
+        initial = given
     else:
         watcher.begin("initial predictions", len(selection.questions), 0)
         initial = generate_initial(
@@ -217,9 +229,14 @@ def _run_stream(
     folder.mkdir(exist_ok=True)
     initial = [context.initial[question.id] for question in questions]
     usage = [one.usage for one in initial]
-    with _memory(context, method, folder) as memory:
-        ledger = Ledger(folder / "episodes.jsonl", memory)
-        done = len(ledger.records)
+    ledger = Ledger(folder / "episodes.jsonl")
+    done = len(ledger.records)
+    cases = [
+        case_of(question, position=position, initial_sql=one.sql)
+        for position, (question, one) in enumerate(zip(questions, initial, strict=True))
+    ]
+    _check_ledger(ledger, cases, method, context.run)
+    with _memory(context, method, folder / "memory", ledger) as memory:
         graph = build_repair_graph(
             context.model,
             memory,
@@ -230,11 +247,6 @@ def _run_stream(
             run=context.run,
             budget=context.plan.budget,
         )
-        cases = [
-            case_of(question, position=position, initial_sql=one.sql)
-            for position, (question, one) in enumerate(zip(questions, initial, strict=True))
-        ]
-        _check_ledger(ledger, cases, method, context.run)
         context.watcher.begin(f"{method.name}, order {order}", len(cases), done)
         begun, meter = time.perf_counter(), context.model.meter()
         for _ in run_stream(graph, cases[done:]):
@@ -260,8 +272,10 @@ def _run_stream(
 
 def _check_ledger(ledger: Ledger, cases: Sequence[Case], method: Method, run: str) -> None:
     """The ledger must be a beginning of this very stream."""
-    expected = [(run, method.name, case.query_id, case.database_id) for case in cases]
-    held = [(one.run, one.method, one.query_id, one.database_id) for one in ledger.records]
+    expected = [(run, method.name, case.query_id, case.database_id, case.initial_sql) for case in cases]
+    held = [
+        (one.run, one.method, one.query_id, one.database_id, one.attempts[0]["sql"]) for one in ledger.records
+    ]
     if held != expected[: len(held)]:
         raise DataError(
             f"{ledger.path} holds episodes of another stream than {method.name} of run {run}; "
@@ -270,14 +284,31 @@ def _check_ledger(ledger: Ledger, cases: Sequence[Case], method: Method, run: st
 
 
 @contextmanager
-def _memory(context: _Context, method: Method, folder: Path) -> Iterator[EpisodicMemory | None]:
+def _memory(
+    context: _Context, method: Method, folder: Path, ledger: Ledger
+) -> Iterator[EpisodicMemory | None]:
+    """The stream's memory, brought up to its ledger; what is damaged or of another ledger is made again."""
     if method.policy is None or context.encoder is None:
         yield None
         return
-    with EpisodicMemory.open(
-        folder / "memory", context.encoder, memory_text=method.policy.memory_text
-    ) as memory:
+    try:
+        memory = _open_memory(context.encoder, method.policy, folder, ledger)
+    except (JournalDamagedError, IdentityError, ForeignMemoryError) as error:
+        _logger.warning("%s; %s is made again from the ledger", error, folder)
+        shutil.rmtree(folder)
+        memory = _open_memory(context.encoder, method.policy, folder, ledger)
+    with memory:
         yield memory
+
+
+def _open_memory(encoder: Encoder, policy: RetrievalPolicy, folder: Path, ledger: Ledger) -> EpisodicMemory:
+    memory = EpisodicMemory.open(folder, encoder, memory_text=policy.memory_text)
+    try:
+        ledger.remember_in(memory)
+    except BaseException:
+        memory.close()
+        raise
+    return memory
 
 
 @contextmanager

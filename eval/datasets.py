@@ -89,24 +89,33 @@ def load_suite(
 
 
 def _spider_item(index: int, item: Mapping[str, Any]) -> tuple[Question, tuple[str, str]]:
+    parsed = item.get("sql")
     question = Question(
         id=index,
-        database_id=item["db_id"],
-        question=item["question"],
-        difficulty=hardness(item["sql"]) if "sql" in item else _UNKNOWN,
+        database_id=_text(item, "db_id"),
+        question=_text(item, "question"),
+        difficulty=_UNKNOWN if parsed is None else hardness(parsed),
     )
-    return question, (item["db_id"], item["query"])
+    return question, (question.database_id, _text(item, "query"))
 
 
 def _bird_item(index: int, item: Mapping[str, Any]) -> tuple[Question, tuple[str, str]]:
     question = Question(
         id=index,
-        database_id=item["db_id"],
-        question=item["question"],
-        evidence=item.get("evidence") or "",
-        difficulty=item.get("difficulty") or _UNKNOWN,
+        database_id=_text(item, "db_id"),
+        question=_text(item, "question"),
+        evidence=_text(item, "evidence", ""),
+        difficulty=_text(item, "difficulty", _UNKNOWN),
     )
-    return question, (item["db_id"], item["SQL"])
+    return question, (question.database_id, _text(item, "SQL"))
+
+
+def _text(item: Mapping[str, Any], key: str, default: str | None = None) -> str:
+    """The text under `key`; null, nothing and the empty text mean `default` where there is one."""
+    value = item[key] if default is None else item.get(key) or default
+    if not isinstance(value, str):
+        raise TypeError(f"{key} is {type(value).__name__}, not text")
+    return value
 
 
 _ITEMS: dict[str, Callable[[int, Mapping[str, Any]], tuple[Question, tuple[str, str]]]] = {
@@ -139,5 +148,5 @@ def _parse(path: Path, name: str, content: bytes) -> tuple[tuple[Question, ...],
 def _item(path: Path, name: str, index: int, item: Mapping[str, Any]) -> tuple[Question, tuple[str, str]]:
     try:
         return _ITEMS[name](index, item)
-    except (KeyError, IndexError, TypeError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise DataError(f"{path}: question {index} has not the form of {name}'s ({error!r})") from error

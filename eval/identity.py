@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from merit_sql.domain.encoder import Encoder
+from merit_sql.domain.execution import Database
 from merit_sql.eval.datasets import Question, Suite
 from merit_sql.graph.method import Method
 from merit_sql.models.decoding import Decoding
@@ -34,7 +35,7 @@ def identity_of(
             "suite": suite.name,
             "dataset": suite.digest,
             "evaluator": suite.evaluator.settings(),
-            "databases": {name: suite.catalogue[name].fingerprint() for name in databases},
+            "databases": {name: _fingerprint(suite.catalogue.variants(name)) for name in databases},
             "sqlite": sqlite3.sqlite_version,
         },
         "selection": {"databases": plan.databases, "limit": plan.limit, "questions": len(questions)},
@@ -73,6 +74,12 @@ def plain(value: object) -> object:
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
     return value
+
+
+def _fingerprint(variants: Sequence[Database]) -> str:
+    """The one database's fingerprint, or a hash over those of all that an evaluator runs on."""
+    prints = [variant.fingerprint() for variant in variants]
+    return prints[0] if len(prints) == 1 else _digest(prints)
 
 
 def _digest(value: object) -> str:

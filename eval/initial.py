@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 
@@ -78,13 +79,21 @@ def write_initial_file(path: Path, initial: Iterable[InitialPrediction]) -> None
     temporary.replace(path)
 
 
+def _prediction(row: dict[str, Any]) -> InitialPrediction:
+    sql, usage = row["sql"], row["usage"]
+    if not isinstance(sql, str):
+        raise TypeError(f"the SQL {sql!r} is no text")
+    if usage is not None:
+        counts = [usage[name] for name in ("prompt_tokens", "output_tokens")]
+        if not all(count is None or (type(count) is int and count >= 0) for count in counts):
+            raise ValueError(f"the usage {usage!r} holds no counts of tokens")
+    return InitialPrediction(question_id=row["id"], sql=sql, usage=usage)
+
+
 def read_initial_file(path: Path, questions: Sequence[Question]) -> list[InitialPrediction]:
     """Read ``initial.jsonl`` back; raises `DataError` unless it holds these questions in this order."""
     try:
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        initial = [
-            InitialPrediction(question_id=row["id"], sql=row["sql"], usage=row["usage"]) for row in rows
-        ]
+        initial = [_prediction(json.loads(line)) for line in path.read_bytes().splitlines()]
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path}: is no file of initial predictions ({error})") from error
     if [one.question_id for one in initial] != [question.id for question in questions]:

@@ -9,6 +9,7 @@ from merit_sql.domain.episode import EpisodeRecord
 from merit_sql.domain.errors import DataError
 from merit_sql.domain.memory import MemoryStore, Observation
 from merit_sql.domain.status import Regime, Status
+from merit_sql.stores.episodic import EpisodicMemory
 from merit_sql.stores.ranking import RetrievalPolicy
 from merit_sql.stores.records import observation_from_dict, observation_to_dict
 
@@ -36,19 +37,23 @@ def record_from_dict(data: dict[str, Any]) -> EpisodeRecord:
     return EpisodeRecord(**{**data, "regime": Regime(data["regime"]), "status": Status(data["status"])})
 
 
+class ForeignMemoryError(DataError):
+    """A memory that holds other observations than the ledger beside it."""
+
+
 class Ledger:
     """The committer of a benchmark stream, and the reader of what it committed.
 
     A line is ``{"record": …, "observation": … or null}`` in canonical JSON. A torn last line, left by a
-    kill, is cut off when the ledger is opened; anything else that is wrong with it is a `DataError`. The
-    memory is brought up to the ledger then: its commits are idempotent.
+    kill, is cut off when the ledger is opened; anything else that is wrong with it is a `DataError`.
     """
 
-    def __init__(self, path: Path, memory: MemoryStore[RetrievalPolicy] | None) -> None:
-        """Open or begin the ledger at `path`, with the stream's memory beside it."""
+    def __init__(self, path: Path) -> None:
+        """Open or begin the ledger at `path`."""
         self.path = path
-        self._memory = memory
+        self._memory: MemoryStore[RetrievalPolicy] | None = None
         self.records: list[EpisodeRecord] = []
+        self.observations: list[Observation] = []
         _cut_torn_line(path)
         for number, line in enumerate(_lines(path), start=1):
             record, observation = _parse(path, number, line)
@@ -57,9 +62,18 @@ class Ledger:
                     f"{path}:{number}: holds position {record.position}, expected {number - 1}; "
                     "the ledger was edited or mixed up: start the run in another folder"
                 )
-            self.records.append(record)
-            if memory is not None and observation is not None:
-                memory.commit(observation)
+            self._keep(record, observation)
+
+    def remember_in(self, memory: EpisodicMemory) -> None:
+        """From now on commit to `memory` too, which is brought up to the ledger first.
+
+        Raises `ForeignMemoryError` where it holds something else than a beginning of the ledger's.
+        """
+        held = list(memory.observations)
+        if held != self.observations[: len(held)]:
+            raise ForeignMemoryError(f"{self.path}: the memory beside it was not made from this ledger")
+        memory.commit_all(self.observations[len(held) :])
+        self._memory = memory
 
     def commit(self, record: EpisodeRecord, observation: Observation | None) -> None:
         """Append the episode's line durably, then commit its observation to the memory."""
@@ -71,14 +85,22 @@ class Ledger:
         }
         text = json.dumps(line, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
         append_line(self.path, text)
-        self.records.append(record)
+        self._keep(record, observation)
         if self._memory is not None and observation is not None:
             self._memory.commit(observation)
 
+    def _keep(self, record: EpisodeRecord, observation: Observation | None) -> None:
+        self.records.append(record)
+        if observation is not None:
+            self.observations.append(observation)
+
 
 def append_line(path: Path, text: str) -> None:
-    """Append one line and wait until it is on disk."""
-    with path.open("ab") as file:
+    """Append one line and wait until it is on disk; a line torn by a kill before it stays one of its own."""
+    with path.open("ab+") as file:
+        if file.seek(0, os.SEEK_END):
+            file.seek(-1, os.SEEK_END)
+            text = text if file.read(1) == b"\n" else f"\n{text}"
         file.write(text.encode("utf-8") + b"\n")
         file.flush()
         os.fsync(file.fileno())

@@ -22,7 +22,8 @@ def run_id(identity: Mapping[str, Any]) -> str:
 def claim(folder: Path, identity: Mapping[str, Any]) -> None:
     """Make `folder` the home of a run, or check that it is this run's already.
 
-    Raises `IdentityError` naming each field that differs, with the old and the new value.
+    Raises `IdentityError` naming each field that differs, with the old and the new value, and for a folder
+    that holds streams without a manifest.
     """
     path = folder / "manifest.json"
     identity = json.loads(_canonical(identity))
@@ -34,6 +35,11 @@ def claim(folder: Path, identity: Mapping[str, Any]) -> None:
                 + "\n  ".join(differences)
             )
         return
+    if any(folder.glob("*/episodes.jsonl")) or (folder / "initial.jsonl").exists():
+        raise IdentityError(
+            f"{folder} holds the streams of a run whose manifest.json is gone: nothing says what they were "
+            "made with. Restore it, or choose another --out"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")
     document = {"format": FORMAT, "run": run_id(identity), "identity": identity}

@@ -12,7 +12,7 @@ from merit_sql.models.identity import ModelIdentity, identity
 
 __all__ = ["ModelIdentity", "get_chat_model", "identity"]
 
-_SERVED = re.compile(r"(?P<model>.+?)@(?P<base_url>https?://.*)", re.DOTALL)
+_SERVED = re.compile(r"(?P<model>[!-~]+?)@(?P<base_url>https?://[!-~]+)")
 
 
 def get_chat_model(name: str, **options: Any) -> BaseChatModel:  # noqa: ANN401 - each back end has its own
@@ -50,8 +50,8 @@ def _openai(rest: str, **options: Any) -> BaseChatModel:  # noqa: ANN401 - see g
     match = _SERVED.fullmatch(rest)
     if match is None:
         raise ModelError(
-            "a served model is named openai:MODEL@BASE_URL, with a base URL that begins with http:// or "
-            "https://, e.g. openai:qwen@http://localhost:8000/v1"
+            "a served model is named openai:MODEL@BASE_URL, without spaces and with a base URL that begins "
+            "with http:// or https://, e.g. openai:qwen@http://localhost:8000/v1"
         )
     return ServerChatModel(model=match["model"], base_url=match["base_url"], **options)
 

@@ -225,8 +225,8 @@ def open_record(path: Path) -> Replies:
     try:
         with path.open("rb") as file:
             start = file.read(len(_SQLITE_MAGIC))
-    except OSError as error:
-        raise RecordError(f"{path}: recorded replies cannot be read ({error.strerror})") from error
+    except (OSError, ValueError) as error:
+        raise RecordError(f"{str(path)!r}: recorded replies cannot be read ({error})") from error
     if start == _SQLITE_MAGIC:
         return ReplyRecord(path, writable=False)
     if start.startswith(MAGIC):

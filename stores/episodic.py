@@ -56,7 +56,7 @@ class EpisodicMemory:
 
         A Chroma directory that lags, is damaged, or belongs elsewhere is brought up from the journal.
         Raises `StoreBusyError` where the folder is open elsewhere, `IdentityError` where it was made
-        with another encoder, revision, dimension or memory text, `DataError` at a damaged journal.
+        with another encoder, revision, dimension or memory text, `JournalDamagedError` at a damaged journal.
         """
         journal = Journal.open(folder, _identity(encoder, memory_text))
         return cls(journal, encoder, memory_text, folder / CHROMA_FOLDER)

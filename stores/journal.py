@@ -21,7 +21,7 @@ from merit_sql.domain.memory import Observation
 from merit_sql.stores.gate import CommitKey
 from merit_sql.stores.records import canonical, check_observation, observation_from_dict, observation_to_dict
 
-__all__ = ["Journal", "StoreBusyError", "StoreError", "StoreIdentity"]
+__all__ = ["Journal", "JournalDamagedError", "StoreBusyError", "StoreError", "StoreIdentity"]
 
 JOURNAL_NAME = "journal.jsonl"
 LOCK_NAME = ".lock"
@@ -31,6 +31,10 @@ _logger = logging.getLogger(__name__)
 
 class StoreError(MeritError):
     """The memory could not be written, or is not in a state to be used."""
+
+
+class JournalDamagedError(DataError):
+    """A line of a journal is not what was written there."""
 
 
 class StoreBusyError(StoreError):
@@ -66,7 +70,7 @@ class Journal:
         """The journal in `folder`, which is created where it is missing, for this process alone.
 
         A last line that a kill tore is cut off. Raises `StoreBusyError` where it is open already,
-        `IdentityError` where it was made under another identity, `DataError` at a damaged line.
+        `IdentityError` where it was made under another identity, `JournalDamagedError` at a damaged line.
         """
         journal = cls()
         file = _JournalFile(folder)
@@ -253,8 +257,5 @@ def _check_identity(path: Path, line: bytes, identity: StoreIdentity) -> None:
             )
 
 
-def _damaged(path: Path, number: int, what: str) -> DataError:
-    return DataError(
-        f"{path}:{number}: is damaged ({what}); restore the file from a copy. In a benchmark run, whose "
-        "ledger holds the observations, delete the memory folder instead: it is made again"
-    )
+def _damaged(path: Path, number: int, what: str) -> JournalDamagedError:
+    return JournalDamagedError(f"{path}:{number}: is damaged ({what}); restore the file from a copy")

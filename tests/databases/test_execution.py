@@ -371,3 +371,8 @@ def test_whatever_the_statement_no_byte_of_the_folder_changes(
         corner_shop.execute(sql, limits=SHORT)
     assert snapshot(folder) == before
     assert corner_shop.execute(NEXT).rows == [("Ada",), ("Bo",), ("Cy",)]
+
+
+def test_a_limit_that_is_no_number_is_refused() -> None:
+    with pytest.raises(MeritError, match="nan"):
+        Limits(seconds=float("nan"))

@@ -36,7 +36,7 @@ ALLOWED = [
     "SELECT 'dbstat', 'pragma_table_info'",
     "SELECT pragma_x, t.dbstat FROM t WHERE zipfile = 1 AND bytecode IN (dbstat, 2)",
     "SELECT count(*) AS dbstat, max(x) pragma_y FROM t GROUP BY zipfile, bytecode ORDER BY pragma_x, dbstat",
-    "SELECT a.x FROM t AS a JOIN u AS b ON a.dbstat = b.dbstat AND b.pragma_x > 1 WHERE a.x IN (SELECT zipfile)",
+    "SELECT 1 FROM t AS a JOIN u AS b ON a.dbstat = b.dbstat AND b.pragma_x > 1 WHERE 1 IN (SELECT zipfile)",
     "SELECT (SELECT 1 FROM t), dbstat FROM (SELECT zipfile, bytecode FROM t)",
     "SELECT 'load_extension(1)'",
     "SELECT name FROM sqlite_master",

@@ -3,13 +3,14 @@
 import json
 import logging
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -253,6 +254,73 @@ def test_a_ledger_of_another_stream_is_refused(mini: Suite, tmp_path: Path) -> N
         go(mini, tmp_path / "run")
 
 
+def journal_of_another_ledger(run: Path) -> None:
+    source, target = (run / name / "memory/journal.jsonl" for name in ("merit-1", "merit-0"))
+    target.write_bytes(source.read_bytes())
+
+
+def journal_with_a_damaged_line(run: Path) -> None:
+    path = run / "merit-0/memory/journal.jsonl"
+    header, *lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(header + lines[0].replace(b"position", b"poSition") + b"".join(lines[1:]))
+
+
+def journal_with_another_header(run: Path) -> None:
+    path = run / "merit-0/memory/journal.jsonl"
+    path.write_bytes(b"{}\n" + path.read_bytes())
+
+
+def no_memory(run: Path) -> None:
+    shutil.rmtree(run / "merit-0/memory")
+
+
+@pytest.mark.parametrize(
+    "damage", [journal_of_another_ledger, journal_with_a_damaged_line, journal_with_another_header, no_memory]
+)
+def test_a_memory_that_is_not_the_ledgers_is_made_again_from_it(
+    mini: Suite, tmp_path: Path, finished: tuple[Path, RunResult], damage: Callable[[Path], None]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished[0], run)
+    ledger, journal = run / "merit-0/episodes.jsonl", run / "merit-0/memory/journal.jsonl"
+    whole = journal.read_bytes()
+    ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[:6]))
+    damage(run)
+    go(mini, run)
+    assert ledgers(run) == ledgers(finished[0])
+    assert journal.read_bytes() == whole
+
+
+def test_initial_predictions_that_were_changed_are_refused(mini: Suite, tmp_path: Path) -> None:
+    plan = replace(PLAN, methods=(METHODS["iterative"],), orders=(0,), limit=4)
+    go(mini, tmp_path / "generated", plan)
+    path = tmp_path / "generated/initial.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps({**row, "sql": "SELECT 'changed'"}) + "\n" for row in rows))
+    with pytest.raises(DataError, match="another stream"):
+        go(mini, tmp_path / "generated", plan)
+    for damaged in ({"sql": None}, {"usage": {}}, {"usage": {"prompt_tokens": "1", "output_tokens": 1}}):
+        path.write_text("".join(json.dumps({**row, **damaged}) + "\n" for row in rows))
+        with pytest.raises(DataError, match=r"initial\.jsonl: is no file of initial predictions"):
+            go(mini, tmp_path / "generated", plan)
+    given = replace(plan, predictions=tuple("SELECT 1" for _ in mini.questions))
+    go(mini, tmp_path / "given", given)
+    path = tmp_path / "given/initial.jsonl"
+    path.write_text(path.read_text().replace("SELECT 1", "SELECT 2"))
+    with pytest.raises(DataError, match="other predictions than --initial"):
+        go(mini, tmp_path / "given", given)
+
+
+def test_streams_without_their_manifest_are_not_adopted(
+    mini: Suite, tmp_path: Path, finished: tuple[Path, RunResult]
+) -> None:
+    shutil.copytree(finished[0], tmp_path / "run")
+    (tmp_path / "run/manifest.json").unlink()
+    with pytest.raises(IdentityError, match=r"manifest\.json is gone"):
+        go(mini, tmp_path / "run")
+    assert ledgers(tmp_path / "run") == ledgers(finished[0])
+
+
 def test_damaged_timings_change_nothing_but_the_seconds(
     mini: Suite, tmp_path: Path, finished: tuple[Path, RunResult]
 ) -> None:
@@ -338,13 +406,15 @@ def test_no_gold_is_in_any_state_checkpoint_trace_or_log(
     with closing(ReplyRecord(tmp_path / "replies.sqlite")) as record:
         oracle = DenotationOracle(evaluator=suite.evaluator, record=Verdicts(own=record), scope="s")
         with EpisodicMemory.in_memory(HashingEncoder()) as memory:
+            ledger = Ledger(tmp_path / "episodes.jsonl")
+            ledger.remember_in(memory)
             graph = build_repair_graph(
                 ScriptedChatModel(replies=always_wrong),
                 memory,
                 oracle,
                 suite.catalogue,
                 METHODS["merit"],
-                Ledger(tmp_path / "episodes.jsonl", memory),
+                ledger,
             )
             graph.checkpointer = saver
             caplog.set_level(logging.DEBUG)

@@ -50,6 +50,14 @@ def test_no_gold_is_reachable_from_the_questions(merit_data: Path) -> None:
     [
         (b"[{}]", r"question 0 has not the form of bird's \(KeyError\('db_id'\)\)"),
         (b'[{"db_id": "a", "question": "b"}]', "question 0 has not the form"),
+        (b'[{"db_id": "a", "question": "b", "SQL": null}]', "SQL is NoneType, not text"),
+        (b'[{"db_id": 7, "question": "b", "SQL": "c"}]', "db_id is int, not text"),
+        (b'[{"db_id": "a", "question": ["b"], "SQL": "c"}]', "question is list, not text"),
+        (b'[{"db_id": "a", "question": "b", "SQL": "c", "difficulty": 1}]', "difficulty is int, not text"),
+        (
+            b'[{"db_id": "a", "question": "b", "SQL": "c", "evidence": {}, "evidence": {"d": 1}}]',
+            "evidence is dict, not text",
+        ),
         (b"{}", "must hold an array of questions"),
         (b"[", "is no JSON text"),
         (b"\xff", "is no JSON text"),
@@ -63,10 +71,19 @@ def test_a_dataset_of_another_form_is_an_error(tmp_path: Path, content: bytes, m
         load_suite("bird", tmp_path)
 
 
+@pytest.mark.parametrize("parsed", [7, "select", [], {}, {"from": None}, {"from": {"conds": [3]}}])
+def test_a_parsed_query_of_another_form_is_an_error(tmp_path: Path, parsed: object) -> None:
+    (tmp_path / "spider").mkdir()
+    item = {"db_id": "a", "question": "b", "query": "c", "sql": parsed}
+    (tmp_path / "spider" / "dev.json").write_text(json.dumps([item]))
+    with pytest.raises(DataError, match="question 0 has not the form of spider's"):
+        load_suite("spider", tmp_path)
+
+
 def test_a_question_without_a_difficulty_is_one_of_unknown_difficulty(tmp_path: Path) -> None:
     for name, gold in (("spider", "query"), ("bird", "SQL")):
         (tmp_path / name).mkdir()
-        item = {"db_id": "shop", "question": "?", gold: "SELECT 1"}
+        item = {"db_id": "shop", "question": "?", gold: "SELECT 1", "sql": None, "difficulty": None}
         (tmp_path / name / "dev.json").write_text(json.dumps([item]))
         with load_suite(name, tmp_path).catalogue:
             questions = load_suite(name, tmp_path).questions

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from merit_sql.domain.errors import ModelError
+from merit_sql.domain.errors import MeritError, ModelError
 from merit_sql.models.chat import get_chat_model, identity
 from merit_sql.models.embedded import EmbeddedChatModel
 from merit_sql.models.encoder import get_encoder
@@ -31,10 +31,24 @@ def test_an_unknown_model_is_answered_with_those_that_exist(name: str) -> None:
         assert known in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["openai:m", "openai:m@localhost:8000", "openai:@http://host/v1"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "openai:m",
+        "openai:m@localhost:8000",
+        "openai:@http://host/v1",
+        "openai:m\n@http://host/v1",
+        "openai:m@http://host/ v1",
+    ],
+)
 def test_a_served_model_needs_a_name_and_a_url(name: str) -> None:
     with pytest.raises(ModelError, match=r"openai:MODEL@BASE_URL"):
         get_chat_model(name)
+
+
+def test_a_record_whose_name_no_file_can_have_is_said_to_be_missing() -> None:
+    with pytest.raises(MeritError, match="cannot be read"):
+        get_chat_model("replay:a\0b")
 
 
 def test_a_mistyped_name_does_not_repeat_a_password() -> None:
