@@ -128,6 +128,28 @@ def test_what_is_wrong_is_said_in_one_message_with_status_2(
     assert not list(tmp_path.glob("run/*/episodes.jsonl"))
 
 
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon"])
+def test_a_timeout_that_is_no_time_is_a_usage_error(
+    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], seconds: str
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(command(recorded, tmp_path / "run", f"--timeout={seconds}"))
+    assert stop.value.code == 2
+    assert "--timeout" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_out_that_cannot_be_a_folder_is_said_in_one_line(
+    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("kept")
+    for out in (tmp_path / "file", tmp_path / "file" / "run"):
+        assert main(command(recorded, out)) == 2
+        err = capsys.readouterr().err
+        assert err.startswith("merit: --out ") and err.count("\n") == 1
+    assert (tmp_path / "file").read_text() == "kept"
+
+
 def test_a_prompt_that_was_not_recorded_ends_a_replay_with_an_error(
     recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -151,6 +151,18 @@ def test_efficiency_is_near_one_for_the_gold_itself_and_low_for_a_slow_query(cat
     assert judge(catalogue, 0, "SELECT name FROM hero", "ves").official == 0
 
 
+@pytest.mark.parametrize("metric", ["ves", "r-ves"])
+def test_the_limit_is_one_executions_and_not_that_of_all_its_timings(
+    catalogue: Catalogue, metric: Metric
+) -> None:
+    limit = 30 * catalogue["hero"].execute(SLOW.replace("300000", "100000")).seconds
+    golds = {0: ("hero", SLOW.replace("300000", "100000"))}
+    evaluator = BirdEvaluator(catalogue, golds, metric=metric, timeout=limit)
+    official = evaluator.judge(0, golds[0][1]).official
+    assert official is not None
+    assert official > 0.5
+
+
 def test_settings_name_what_the_verdicts_depend_on(catalogue: Catalogue) -> None:
     evaluator = BirdEvaluator(catalogue, GOLDS, metric="soft-f1", timeout=5)
     assert evaluator.settings() == {"kind": "bird", "metric": "soft-f1", "timeout": 5}

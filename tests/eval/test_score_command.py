@@ -190,12 +190,22 @@ def test_an_output_that_cannot_be_written_is_an_error_before_scoring(
         (tmp_path / "absent" / "verdicts.jsonl", "does not exist"),
         (tmp_path, "is a folder"),
         (data / "predictions.sql", "is the predictions file"),
+        (Path("/dev/null"), "is no ordinary file"),
     ):
         assert merit("spider", data, "\n" * 4, "--output", str(output)) == 2
         captured = capsys.readouterr()
         assert message in captured.err
         assert captured.out == ""
     assert (data / "predictions.sql").read_text() == "\n" * 4
+
+
+def test_an_output_that_is_a_link_stays_one_and_its_target_is_written(data: Path, tmp_path: Path) -> None:
+    target, link = tmp_path / "target.jsonl", tmp_path / "link.jsonl"
+    target.write_text("old\n")
+    link.symlink_to(target)
+    assert merit("spider", data, "\n" * 4, "--output", str(link)) == 0
+    assert link.is_symlink()
+    assert len(written(target)) == 4
 
 
 @pytest.mark.parametrize("options", [["--timeout", "0"], ["--timeout", "nan"], ["--jobs", "0"]])
