@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from merit_sql.app import bench, demo, model, score
+from merit_sql.app import bench, demo, methods, model, score
 from merit_sql.domain.errors import MeritError
 
 
@@ -14,7 +14,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="merit", description="Repairs failed SQL and remembers, behind a causal gate."
     )
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (demo, bench, score, model):
+    for command in (demo, bench, score, methods, model):
         command.add_parser(subparsers)
     args = parser.parse_args(argv)
     try:

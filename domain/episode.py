@@ -56,12 +56,37 @@ class UsageDict(TypedDict):
     output_tokens: int | None
 
 
+class SourceDict(TypedDict):
+    """Where one observation behind a memory came from."""
+
+    query_id: str
+    database_id: str
+    position: int
+    polarity: str
+
+
+class MemoryUseDict(TypedDict):
+    """One memory that a prompt showed: its scores (after min–max), and the observations it was folded from.
+
+    Each source is of another query and of a smaller position than the episode's: that made it eligible.
+    """
+
+    id: str
+    polarity: str
+    score: float
+    dense: float
+    lexical: float
+    same_type: bool
+    sources: list[SourceDict]
+
+
 class AttemptDict(TypedDict):
     """One attempt as plain data, in states, checkpoints and records.
 
     `step` is 0 for the initial SQL. `usage` is None for SQL that was handed in. `repeat_of` is the step
     of the earlier attempt that this one equals where a method refuses repeats. `memory_ids` are the
-    entries its prompt showed; `dropped` names what the prompt's budget left out.
+    entries its prompt showed, `memories` how they were ranked; `dropped` names what the prompt's budget
+    left out.
     """
 
     step: int
@@ -75,6 +100,7 @@ class AttemptDict(TypedDict):
     repeat_of: int | None
     draw: int
     memory_ids: list[str]
+    memories: list[MemoryUseDict]
     usage: UsageDict | None
     finish_reason: str | None
     dropped: list[str]

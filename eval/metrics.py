@@ -21,14 +21,42 @@ class Tokens:
             return Tokens(known=self.known, unknown=self.unknown + 1)
         return Tokens(known=self.known + tokens, unknown=self.unknown)
 
+    def __add__(self, other: "Tokens") -> "Tokens":
+        return Tokens(known=self.known + other.known, unknown=self.unknown + other.unknown)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What the model calls of one role came to, as if every one of them had been made for this method."""
+
+    calls: int = 0
+    prompt_tokens: Tokens = Tokens()
+    output_tokens: Tokens = Tokens()
+
+    def plus(self, usage: UsageDict | None, *, calls: int = 1) -> "Cost":
+        """The sum with one more reply; its tokens are unknown where `usage` does not say."""
+        return Cost(
+            calls=self.calls + calls,
+            prompt_tokens=self.prompt_tokens.plus(usage["prompt_tokens"] if usage else None),
+            output_tokens=self.output_tokens.plus(usage["output_tokens"] if usage else None),
+        )
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(
+            calls=self.calls + other.calls,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
     """The figures of one stream.
 
     Counts are of questions, `correct` by the strict verdict and `official` the sum of the official scores
-    (0–1 each) of the final attempts. `generations` counts repair generations. `calls` counts model calls:
-    initial ones where the model made them, and repairs.
+    (0–1 each) of the final attempts. `generations` counts repair generations, `executions` the attempts
+    that a database ran. `initial`, `repair` and `reflection` are the costs by role; an initial prediction
+    that was handed in costs 0 calls and unknown tokens.
     """
 
     questions: int
@@ -39,9 +67,30 @@ class Metrics:
     regressions: int
     generations: int
     oscillating: int
-    calls: int
-    prompt_tokens: Tokens
-    output_tokens: Tokens
+    executions: int
+    initial: Cost
+    repair: Cost
+    reflection: Cost
+
+    @property
+    def cost(self) -> Cost:
+        """All model calls: initial, repair and reflection (method.md §5)."""
+        return self.initial + self.repair + self.reflection
+
+    @property
+    def calls(self) -> int:
+        """N initial + repair + reflection calls."""
+        return self.cost.calls
+
+    @property
+    def prompt_tokens(self) -> Tokens:
+        """Prompt tokens of all calls."""
+        return self.cost.prompt_tokens
+
+    @property
+    def output_tokens(self) -> Tokens:
+        """Output tokens of all calls."""
+        return self.cost.output_tokens
 
     @property
     def execution_accuracy(self) -> float | None:
@@ -86,10 +135,10 @@ def measure(records: Sequence[EpisodeRecord], initial_usage: Sequence[UsageDict 
     `initial_usage` holds one item an episode: the tokens of its initial prediction, or None where that was
     handed in (0 calls, unknown tokens).
     """
-    correct = initially_wrong = repaired = regressions = generations = oscillating = calls = 0
+    correct = initially_wrong = repaired = regressions = generations = oscillating = executions = 0
     official = 0.0
-    prompt, output = Tokens(), Tokens()
-    for record, initial in zip(records, initial_usage, strict=True):
+    initial, repair, reflection = Cost(), Cost(), Cost()
+    for record, first in zip(records, initial_usage, strict=True):
         attempts = record.attempts
         was_right = attempts[0]["opinion"] == Opinion.CONFIRMED
         is_right = attempts[-1]["opinion"] == Opinion.CONFIRMED
@@ -100,10 +149,14 @@ def measure(records: Sequence[EpisodeRecord], initial_usage: Sequence[UsageDict 
         regressions += was_right and not is_right
         generations += len(attempts) - 1
         oscillating += oscillates([attempt["sql"] for attempt in attempts])
-        calls += len(attempts) - 1 + (initial is not None)
-        for usage in [initial, *(attempt["usage"] for attempt in attempts[1:])]:
-            prompt = prompt.plus(usage["prompt_tokens"] if usage else None)
-            output = output.plus(usage["output_tokens"] if usage else None)
+        executions += sum(
+            attempt["repeat_of"] is None and attempt["sql"].strip() != "" for attempt in attempts
+        )
+        initial = initial.plus(first, calls=int(first is not None))
+        for attempt in attempts[1:]:
+            repair = repair.plus(attempt["usage"])
+        for one in record.reflections:
+            reflection = reflection.plus(one["usage"])
     return Metrics(
         questions=len(records),
         correct=correct,
@@ -113,7 +166,8 @@ def measure(records: Sequence[EpisodeRecord], initial_usage: Sequence[UsageDict 
         regressions=regressions,
         generations=generations,
         oscillating=oscillating,
-        calls=calls,
-        prompt_tokens=prompt,
-        output_tokens=output,
+        executions=executions,
+        initial=initial,
+        repair=repair,
+        reflection=reflection,
     )

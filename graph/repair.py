@@ -17,6 +17,7 @@ from merit_sql.nodes.classify import classify
 from merit_sql.nodes.finalize import Origin, make_finalize
 from merit_sql.nodes.generate import make_generate
 from merit_sql.nodes.oracle import make_oracle
+from merit_sql.nodes.reflect import make_reflect
 from merit_sql.nodes.retrieve import make_retrieve
 from merit_sql.nodes.state import DEFAULT_BUDGET, EpisodeInput, EpisodeOutput, EpisodeState
 from merit_sql.stores.ranking import RetrievalPolicy
@@ -25,7 +26,10 @@ RepairGraph: TypeAlias = CompiledStateGraph[EpisodeState, None, EpisodeInput, Ep
 
 
 def recursion_limit(budget: int) -> int:
-    """Supersteps that an episode of `budget` revisions can need, with room to spare: 8 + 6·K."""
+    """Supersteps that an episode of `budget` revisions can need, with room to spare: 8 + 6·K.
+
+    A round has at most five: classify, reflect, retrieve, generate, oracle.
+    """
     return 8 + 6 * budget
 
 
@@ -92,7 +96,12 @@ def build_repair_graph(
     graph.add_node("finalize", make_finalize(database, origin=origin, kept=method.kept, committer=committer))
     graph.add_conditional_edges(START, route_start)
     graph.add_conditional_edges("oracle", route_verdict)
-    graph.add_conditional_edges("classify", route_budget)
+    if method.reflects:
+        graph.add_node("reflect", make_reflect(model, database, method.prompts))
+        graph.add_edge("classify", "reflect")
+        graph.add_conditional_edges("reflect", route_budget)
+    else:
+        graph.add_conditional_edges("classify", route_budget)
     graph.add_edge("retrieve", "generate")
     graph.add_edge("generate", "oracle")
     graph.add_edge("finalize", END)

@@ -1,18 +1,18 @@
 """The generate node: one SQL from the model, the initial one and every revision alike."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import HumanMessage
 
-from merit_sql.domain.episode import AttemptDict, Case, UsageDict
+from merit_sql.domain.episode import AttemptDict, Case
 from merit_sql.domain.execution import Database
 from merit_sql.domain.failure import FailureType
 from merit_sql.domain.memory import Retrieved
 from merit_sql.domain.sql import repeat_form
 from merit_sql.models.decoding import Decoding
+from merit_sql.nodes.asking import Reply, ask
+from merit_sql.nodes.served import use_of
 from merit_sql.nodes.state import (
     Candidate,
     EpisodeState,
@@ -34,31 +34,6 @@ class OnRepeat(StrEnum):
 
     KEEP = "keep"
     REDRAW = "redraw"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """A model's reply as an episode uses it; `usage` holds None where the server did not say."""
-
-    sql: str
-    usage: UsageDict
-    finish_reason: str | None
-
-
-def ask(model: BaseChatModel, prompt: Prompt, decoding: Decoding) -> Reply:
-    """Send one user message and take the single SQL statement out of the reply."""
-    message = model.invoke([HumanMessage(prompt.text)], **decoding.call_options())
-    reported = message.usage_metadata
-    usage: UsageDict = {
-        "prompt_tokens": reported["input_tokens"] if reported else None,
-        "output_tokens": reported["output_tokens"] if reported else None,
-    }
-    reason = message.response_metadata.get("finish_reason")
-    return Reply(
-        sql=extract_sql(message.text),
-        usage=usage,
-        finish_reason=reason if isinstance(reason, str) else None,
-    )
 
 
 def decoding_of(attempts: list[AttemptDict]) -> Decoding:
@@ -115,24 +90,24 @@ def write_revision(
         shows_reflections=reflections is not None,
     )
     decoding = decoding_of(attempts)
-    reply = ask(model, prompt, decoding)
-    revision = _candidate(reply, prompt)
+    revision = _candidate(ask(model, prompt, decoding), prompt)
     return {
         **revision,
         "step": attempts[-1]["step"] + 1,
         "draw": decoding.draw,
         "memory_ids": [id_ for id_ in memories.ids if id_ in prompt.memory_ids],
-        "repeat_of": repeat_of(reply.sql, attempts) if on_repeat is OnRepeat.REDRAW else None,
+        "repeat_of": repeat_of(revision["sql"], attempts) if on_repeat is OnRepeat.REDRAW else None,
     }
 
 
 def _candidate(reply: Reply, prompt: Prompt) -> Candidate:
     return {
         "step": 0,
-        "sql": reply.sql,
+        "sql": extract_sql(reply.text),
         "repeat_of": None,
         "draw": 0,
         "memory_ids": [],
+        "memories": [],
         "usage": reply.usage,
         "finish_reason": reply.finish_reason,
         "dropped": list(prompt.dropped),
@@ -158,7 +133,7 @@ def make_generate(
         database = databases(case.database_id)
         if not attempts:
             return {**opened, "candidate": write_initial(model, family, case, database)}
-        reflections = [reflection["text"] for reflection in state["reflections"]] if reflects else None
+        reflections = [one["text"] for one in state["reflections"] if one["text"]] if reflects else None
         candidate = write_revision(
             model,
             family,
@@ -169,6 +144,7 @@ def make_generate(
             reflections=reflections,
             on_repeat=on_repeat,
         )
-        return {"candidate": candidate}
+        shown = [use_of(one) for one in state["retrieved"] if one["id"] in candidate["memory_ids"]]
+        return {"candidate": {**candidate, "memories": shown}}
 
     return generate

@@ -31,6 +31,7 @@ def given(sql: str) -> Candidate:
         "repeat_of": None,
         "draw": 0,
         "memory_ids": [],
+        "memories": [],
         "usage": None,
         "finish_reason": None,
         "dropped": [],

@@ -1,7 +1,8 @@
-"""Retrieved memories as plain data: what a prompt shows of them, without schemas and provenance."""
+"""Retrieved memories as plain data: what a prompt shows of them, and where they came from."""
 
 from typing_extensions import TypedDict
 
+from merit_sql.domain.episode import MemoryUseDict, SourceDict
 from merit_sql.domain.failure import FailureKind
 from merit_sql.domain.memory import Applicability, MemoryEntry, RankedMemory, Transition
 from merit_sql.domain.status import Polarity, Status
@@ -29,6 +30,7 @@ class ServedMemory(TypedDict):
     confirmations: int
     successes: int
     failures: int
+    sources: list[SourceDict]
 
 
 def to_served(memory: RankedMemory) -> ServedMemory:
@@ -54,11 +56,33 @@ def to_served(memory: RankedMemory) -> ServedMemory:
         "confirmations": entry.confirmations,
         "successes": entry.successes,
         "failures": entry.failures,
+        "sources": [
+            {
+                "query_id": one.query_id,
+                "database_id": one.database_id,
+                "position": one.position,
+                "polarity": one.polarity.value,
+            }
+            for one in entry.observations
+        ],
+    }
+
+
+def use_of(memory: ServedMemory) -> MemoryUseDict:
+    """What an episode's record keeps of a memory that a prompt showed."""
+    return {
+        "id": memory["id"],
+        "polarity": memory["polarity"],
+        "score": memory["score"],
+        "dense": memory["dense"],
+        "lexical": memory["lexical"],
+        "same_type": memory["same_type"],
+        "sources": memory["sources"],
     }
 
 
 def from_served(data: ServedMemory) -> RankedMemory:
-    """The inverse of `to_served`; schema and provenance, which no prompt shows, stay empty."""
+    """The inverse of `to_served`; schema and observations, which no prompt shows, stay empty."""
     content = Transition(
         question=data["question"],
         schema="",

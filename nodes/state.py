@@ -7,7 +7,7 @@ from typing import Any, NotRequired, Protocol
 
 from typing_extensions import TypedDict
 
-from merit_sql.domain.episode import AttemptDict, Case, ReflectionDict, UsageDict
+from merit_sql.domain.episode import AttemptDict, Case, MemoryUseDict, ReflectionDict, UsageDict
 from merit_sql.domain.memory import RankedMemory, Retrieved
 from merit_sql.nodes.served import ServedMemory, from_served, to_served
 
@@ -44,6 +44,7 @@ class Candidate(TypedDict):
     repeat_of: int | None
     draw: int
     memory_ids: list[str]
+    memories: list[MemoryUseDict]
     usage: UsageDict | None
     finish_reason: str | None
     dropped: list[str]

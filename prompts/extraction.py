@@ -1,4 +1,4 @@
-"""The one SQL statement of a model's reply, or the empty string.
+"""What a model's reply carries: its one SQL statement, or its reflection, or the empty string.
 
 Every pattern here is linear in the reply: at one place its alternatives begin differently, its unbounded
 repetitions are possessive, and what several matches may read again is bounded.
@@ -9,6 +9,10 @@ from dataclasses import dataclass
 
 _OPENER = re.compile(r"<answer\b[^<>]*+>", re.IGNORECASE)
 _CLOSER = re.compile(r"</answer\s*+>", re.IGNORECASE)
+_REFLECTION_OPENER = re.compile(r"<reflection\b[^<>]*+>", re.IGNORECASE)
+_REFLECTION_CLOSER = re.compile(r"</reflection\s*+>", re.IGNORECASE)
+_ROLE = re.compile(r"^[^\S\n]*+(?:human|assistant|user|system)[^\S\n]*+:", re.IGNORECASE | re.MULTILINE)
+_TAG = re.compile(r"</?(?:reflection|answer|think|sql|query)\b[^<>]*+>", re.IGNORECASE)
 _FENCE = "```"
 _LANGUAGE = re.compile(r"[ \t]*+(?!(?:select|with)\b)[\w+-]{1,20}(?=\s)", re.IGNORECASE)
 
@@ -83,6 +87,27 @@ def extract_sql(reply: str) -> str:
         if beyond.stopped and not beyond.unclosed:
             return beyond.sql
     return found.sql
+
+
+def extract_reflection(reply: str) -> str:
+    """The sentences of a reply to the reflection prompt; empty where it holds none.
+
+    The first ``<reflection>`` block counts, or what follows a tag that is never closed, else the whole
+    text; it ends at a line that begins with a role such as ``Human:``. What else looks like one of the
+    prompts' own tags is left out.
+
+    >>> extract_reflection("Well. <reflection>The join lacks a key.</reflection> SELECT 1")
+    'The join lacks a key.'
+    """
+    opener = _REFLECTION_OPENER.search(reply)
+    body = reply if opener is None else reply[opener.end() :]
+    closer = None if opener is None else _REFLECTION_CLOSER.search(body)
+    if closer is not None:
+        body = body[: closer.start()]
+    role = _ROLE.search(body)
+    if role is not None:
+        body = body[: role.start()]
+    return _TAG.sub(" ", body).strip()
 
 
 def _find(block: str) -> _Found:

@@ -65,12 +65,6 @@ class RetrievalPolicy:
     A weight of 0 switches its channel off, and the other's becomes 1. `type_bonus` is added to
     candidates of the query's type where that type is not reliable. `shuffle_order` replaces ranking by a
     seeded shuffle of the pool, and is part of its seed: the order of the stream.
-
-    The variants of method.md §3: ``dynamic_rag`` is ``pools=UNTYPED_POOL, type_filter=NEVER``;
-    ``merit_type_reliability`` is ``type_filter=RELIABLE, type_bonus=TYPE_BONUS``; ``positive_only`` is
-    ``pools=POSITIVES_ONLY``; ``no_type_filter`` is ``type_filter=NEVER``; ``no_dense`` and ``no_bm25``
-    are a weight of 0; ``random_same_type`` is ``shuffle_order=0`` and then `for_order`;
-    ``cross_database_only`` is ``scope=CROSS_DATABASE``.
     """
 
     pools: tuple[Pool, ...] = SEPARATE_POOLS

@@ -38,6 +38,7 @@ def attempt() -> Callable[..., AttemptDict]:
             "repeat_of": None,
             "draw": 0,
             "memory_ids": [],
+            "memories": [],
             "usage": {"prompt_tokens": 100, "output_tokens": 10},
             "finish_reason": "stop",
             "dropped": [],

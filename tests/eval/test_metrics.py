@@ -6,7 +6,7 @@ import pytest
 
 from merit_sql.domain.episode import AttemptDict, EpisodeRecord
 from merit_sql.domain.status import Regime, Status
-from merit_sql.eval.metrics import Metrics, Tokens, measure, oscillates
+from merit_sql.eval.metrics import Cost, Metrics, Tokens, measure, oscillates
 
 Build = Callable[..., AttemptDict]
 RIGHT = {"status": "CORRECT", "opinion": "confirmed", "official": 1.0}
@@ -51,10 +51,14 @@ def test_the_figures_of_four_episodes(records: list[EpisodeRecord]) -> None:
         regressions=0,
         generations=4,
         oscillating=1,
-        calls=4 + 4,
-        prompt_tokens=Tokens(known=4 * 50 + 4 * 100),
-        output_tokens=Tokens(known=4 * 5 + 4 * 10),
+        executions=1 + 2 + 3 + 2,
+        initial=Cost(calls=4, prompt_tokens=Tokens(known=4 * 50), output_tokens=Tokens(known=4 * 5)),
+        repair=Cost(calls=4, prompt_tokens=Tokens(known=4 * 100), output_tokens=Tokens(known=4 * 10)),
+        reflection=Cost(),
     )
+    assert metrics.calls == 4 + 4
+    assert metrics.prompt_tokens == Tokens(known=4 * 50 + 4 * 100)
+    assert metrics.output_tokens == Tokens(known=4 * 5 + 4 * 10)
     assert metrics.execution_accuracy == 0.5
     assert metrics.official_accuracy == 0.75
     assert metrics.steps == pytest.approx(4 / 3)

@@ -173,6 +173,17 @@ def test_a_repair_is_remembered_and_served_to_later_questions_only(
     observation = committer.observations[0]
     assert observation is not None and observation.provenance.polarity is Polarity.POSITIVE
     assert second["memory_ids"] == [observation.entry_id]
+    (use,) = second["attempts"][-1]["memories"]
+    # One candidate: each channel is constant, which min-max makes 0.
+    assert use == {
+        "id": observation.entry_id,
+        "polarity": "positive",
+        "score": 0.0,
+        "dense": 0.0,
+        "lexical": 0.0,
+        "same_type": True,
+        "sources": [{"query_id": "0", "database_id": "shop", "position": 0, "polarity": "positive"}],
+    }
     assert right in model.prompts[1] and right not in model.prompts[0]
 
 
@@ -277,3 +288,50 @@ def make_case() -> Callable[[int], Case]:
     return lambda n: Case(
         query_id=f"q{n}", database_id="shop", question="?", position=n, initial_sql="SELECT 1"
     )
+
+
+def test_reflexion_reflects_after_every_failure_and_shows_it_the_next_attempt(
+    databases: Catalogue,
+) -> None:
+    replies = [
+        "<reflection>thought 0</reflection>",
+        answer("SELECT 1"),
+        "thought 1",
+        answer("SELECT 2"),
+        "<reflection></reflection>",
+    ]
+    model, committer = ScriptedChatModel(replies=replies), Kept()
+    oracle = ExpectedRows(databases, [(3,)])
+    graph = build_repair_graph(model, None, oracle, databases, METHODS["reflexion"], committer, budget=2)
+    graph.invoke({**ASKED, "initial_sql": "SELECT 0"})
+    asked_to_reflect = ["Do not write a query now" in prompt for prompt in model.prompts]
+    assert asked_to_reflect == [True, False, True, False, True]
+    (record,) = committer.records
+    assert [(one["step"], one["text"]) for one in record.reflections] == [
+        (0, "thought 0"),
+        (1, "thought 1"),
+        (2, ""),
+    ]
+    assert "thought 0" in model.prompts[1] and "thought 1" not in model.prompts[1]
+    assert "thought 0" in model.prompts[3] and "thought 1" in model.prompts[3]
+    assert committer.observations == [None]
+
+
+def test_reflections_stay_in_their_episode(databases: Catalogue) -> None:
+    replies = ["thought 0", answer(RIGHT), "thought 1", answer(RIGHT)]
+    model = ScriptedChatModel(replies=replies)
+    graph = build_repair_graph(model, None, ExpectedRows(databases, [(3,)]), databases, METHODS["reflexion"])
+    graph.checkpointer = InMemorySaver()
+    thread = {"configurable": {"thread_id": "t"}}
+    graph.invoke({**ASKED, "initial_sql": "SELECT 0"}, thread)
+    graph.invoke({**ASKED, "question": "How many are there?", "initial_sql": "SELECT 0"}, thread)
+    assert "thought 0" in model.prompts[1]
+    assert "thought 0" not in "".join(model.prompts[2:])
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_graph_reflects_only_where_its_method_does(databases: Catalogue, name: str) -> None:
+    graph = build_repair_graph(
+        ScriptedChatModel(replies=[]), None, ExecutionOracle(databases), databases, METHODS[name]
+    )
+    assert ("reflect" in graph.get_graph().nodes) == (name == "reflexion")
