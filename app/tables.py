@@ -6,8 +6,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from merit_sql.eval.bench import RunResult, StreamResult
+from merit_sql.eval.bench import RunResult
 from merit_sql.eval.metrics import Metrics, Tokens
+from merit_sql.eval.streams import StreamResult
 
 WIDTH = 140
 """Columns of a table that is written to a pipe or a file."""
@@ -50,7 +51,7 @@ def _row(stream: StreamResult) -> Sequence[str]:
         f"{metrics.calls:,}",
         tokens(metrics.prompt_tokens),
         tokens(metrics.output_tokens),
-        f"{stream.seconds:,.0f}",
+        f"{stream.timings.seconds:,.0f}",
     )
 
 

@@ -90,12 +90,17 @@ def _prediction(row: dict[str, Any]) -> InitialPrediction:
     return InitialPrediction(question_id=row["id"], sql=sql, usage=usage)
 
 
+def parse_initial(path: Path) -> list[InitialPrediction]:
+    """What an ``initial.jsonl`` holds; raises `DataError` where there is none or it is damaged."""
+    try:
+        return [_prediction(json.loads(line)) for line in path.read_bytes().splitlines()]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path}: is no file of initial predictions ({error})") from error
+
+
 def read_initial_file(path: Path, questions: Sequence[Question]) -> list[InitialPrediction]:
     """Read ``initial.jsonl`` back; raises `DataError` unless it holds these questions in this order."""
-    try:
-        initial = [_prediction(json.loads(line)) for line in path.read_bytes().splitlines()]
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path}: is no file of initial predictions ({error})") from error
+    initial = parse_initial(path)
     if [one.question_id for one in initial] != [question.id for question in questions]:
         raise DataError(f"{path}: holds other questions than this run selects; choose another --out")
     return initial

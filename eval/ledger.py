@@ -55,13 +55,7 @@ class Ledger:
         self.records: list[EpisodeRecord] = []
         self.observations: list[Observation] = []
         _cut_torn_line(path)
-        for number, line in enumerate(_lines(path), start=1):
-            record, observation = _parse(path, number, line)
-            if record.position != number - 1:
-                raise DataError(
-                    f"{path}:{number}: holds position {record.position}, expected {number - 1}; "
-                    "the ledger was edited or mixed up: start the run in another folder"
-                )
+        for record, observation in read_ledger(path):
             self._keep(record, observation)
 
     def remember_in(self, memory: EpisodicMemory) -> None:
@@ -95,6 +89,21 @@ class Ledger:
             self.observations.append(observation)
 
 
+def read_ledger(path: Path) -> list[tuple[EpisodeRecord, Observation | None]]:
+    """Every whole line, in order; none where there is no file. Raises `DataError` at a damaged one."""
+    lines: list[tuple[EpisodeRecord, Observation | None]] = []
+    data = path.read_bytes() if path.exists() else b""
+    for number, line in enumerate(data[: data.rfind(b"\n") + 1].splitlines(), start=1):
+        record, observation = _parse(path, number, line)
+        if record.position != number - 1:
+            raise DataError(
+                f"{path}:{number}: holds position {record.position}, expected {number - 1}; "
+                "the ledger was edited or mixed up: start the run in another folder"
+            )
+        lines.append((record, observation))
+    return lines
+
+
 def append_line(path: Path, text: str) -> None:
     """Append one line and wait until it is on disk; a line torn by a kill before it stays one of its own."""
     with path.open("ab+") as file:
@@ -114,10 +123,6 @@ def _cut_torn_line(path: Path) -> None:
         whole = data.rfind(b"\n") + 1
         if whole != len(data):
             file.truncate(whole)
-
-
-def _lines(path: Path) -> list[bytes]:
-    return path.read_bytes().splitlines() if path.exists() else []
 
 
 def _parse(path: Path, number: int, line: bytes) -> tuple[EpisodeRecord, Observation | None]:

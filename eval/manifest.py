@@ -28,7 +28,7 @@ def claim(folder: Path, identity: Mapping[str, Any]) -> None:
     path = folder / "manifest.json"
     identity = json.loads(_canonical(identity))
     if path.exists():
-        differences = list(_differences("", _read(path), identity))
+        differences = list(_differences("", read_manifest(folder)["identity"], identity))
         if differences:
             raise IdentityError(
                 f"{folder} holds another run; choose another --out, or repeat its settings:\n  "
@@ -47,12 +47,18 @@ def claim(folder: Path, identity: Mapping[str, Any]) -> None:
     temporary.replace(path)
 
 
-def _read(path: Path) -> object:
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """``{"format", "run", "identity"}`` of a run; raises `DataError` or `IdentityError` where it has none."""
+    path = folder / "manifest.json"
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if document["format"] != FORMAT:
             raise IdentityError(f"{path}: is of format {document['format']}, this version writes {FORMAT}")
-        return document["identity"]
+        if not isinstance(document["run"], str) or not isinstance(document["identity"], dict):
+            raise TypeError("its fields are of other types")
+        return document
+    except OSError as error:
+        raise DataError(f"{folder} holds no run: {path} cannot be read ({error.strerror})") from error
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path}: is no manifest of a run ({error})") from error
 
