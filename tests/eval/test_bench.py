@@ -327,7 +327,7 @@ def test_damaged_timings_change_nothing_but_the_seconds(
     go(mini, tmp_path / "run")
     (tmp_path / "run/merit-0/timings.jsonl").write_bytes(b"\xff\xfe\n5\n{}\n")
     again = go(mini, tmp_path / "run")
-    assert again.streams[2].seconds == 0
+    assert again.streams[2].timings.seconds == 0
     assert [s.metrics for s in again.streams] == [s.metrics for s in finished[1].streams]
 
 
