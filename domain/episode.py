@@ -25,8 +25,8 @@ class Case:
 class Verdict:
     """An oracle's answer on one attempt.
 
-    `official` is a benchmark's own score of it, 0–1, reported beside and never shown to a model; None
-    where no benchmark scored it.
+    `official` is a benchmark's own score of it, 0–1, and `strict` its strict verdict, 0 or 1: reported
+    beside and never shown to a model; None where no benchmark scored it.
     """
 
     opinion: Opinion
@@ -34,6 +34,7 @@ class Verdict:
     error: str | None = None
     confirmed_by: str | None = None
     official: float | None = None
+    strict: int | None = None
 
 
 class Oracle(Protocol):
@@ -97,6 +98,7 @@ class AttemptDict(TypedDict):
     opinion: str
     confirmed_by: str | None
     official: float | None
+    strict: int | None
     repeat_of: int | None
     draw: int
     memory_ids: list[str]

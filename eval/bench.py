@@ -3,13 +3,15 @@
 import fcntl
 import json
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from merit_sql.domain.encoder import Encoder
 from merit_sql.domain.errors import DataError, MeritError
+from merit_sql.domain.status import Regime
 from merit_sql.eval.datasets import Question, Suite
 from merit_sql.eval.identity import identity_of
 from merit_sql.eval.initial import (
@@ -20,12 +22,12 @@ from merit_sql.eval.initial import (
     write_initial_file,
 )
 from merit_sql.eval.manifest import claim, run_id
-from merit_sql.eval.oracle import DenotationOracle, VerdictRecord
+from merit_sql.eval.oracle import BenchmarkOracle, VerdictRecord
 from merit_sql.eval.runs import write_questions
 from merit_sql.eval.streams import StoppedError, StreamContext, StreamResult, Watcher, run_one
 from merit_sql.graph.method import Method
 from merit_sql.models.record import RecordedChatModel
-from merit_sql.prompts.rendering import render_schema
+from merit_sql.prompts.rendering import TokenBudget, render_schema
 
 
 class BusyError(MeritError):
@@ -37,7 +39,7 @@ class Plan:
     """What a benchmark run is asked to do.
 
     `databases` is None for all of them, `limit` for every scorable question. `predictions` are the initial
-    predictions aligned to the whole dataset, or None where the model writes them.
+    predictions aligned to the whole dataset, or None where the model writes them. `budget` is K.
     """
 
     methods: tuple[Method, ...]
@@ -46,6 +48,8 @@ class Plan:
     limit: int | None = None
     budget: int = 7
     predictions: tuple[str, ...] | None = None
+    regime: Regime = Regime.DENOTATION_CONFIRMED
+    tokens: TokenBudget = field(default_factory=TokenBudget)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,18 +112,20 @@ def run_bench(
     out: Path,
     watcher: Watcher,
     stop: Callable[[], bool] = lambda: False,
+    protocol: Mapping[str, Any] | None = None,
 ) -> RunResult:
     """Run, or go on with, every stream of `plan` in the folder `out`.
 
-    The encoder is asked for once, and only if some method remembers. `stop` is asked after every commit.
-    Raises `StoppedError` once it says so, `IdentityError` where `out` holds a run of other settings,
-    `BusyError` where another process works in it.
+    The encoder is asked for once, and only if some method remembers. `stop` is asked after every commit;
+    `protocol` is kept in the manifest for a reader. Raises `StoppedError` once `stop` says so,
+    `IdentityError` where `out` holds a run of other settings, `BusyError` where another process works in it.
     """
     selection = select(suite, plan.databases, plan.limit)
     shared_encoder = encoder() if any(method.remembers for method in plan.methods) else None
     identity = identity_of(plan, suite, selection.questions, model, shared_encoder)
-    claim(out, identity)
+    out.mkdir(parents=True, exist_ok=True)
     with _alone(out):
+        claim(out, identity, protocol)
         write_questions(
             out,
             selection.questions,
@@ -135,13 +141,16 @@ def run_bench(
             suite=suite,
             model=model,
             encoder=shared_encoder,
-            oracle=DenotationOracle(
+            oracle=BenchmarkOracle(
                 evaluator=suite.evaluator,
                 record=verdicts,
                 scope=json.dumps(identity["scoring"], sort_keys=True),
+                regime=plan.regime,
             ),
             run=run_id(identity),
             budget=plan.budget,
+            regime=plan.regime,
+            tokens=plan.tokens,
             initial={one.question_id: one for one in initial},
             watcher=watcher,
             stop=stop,
@@ -187,6 +196,7 @@ def _initial(
             plan.methods[0].prompts,
             selection.questions,
             suite.catalogue,
+            tokens=plan.tokens,
             progress=lambda: _one_more(watcher, stop),
         )
     write_initial_file(path, initial)

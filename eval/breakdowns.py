@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 from merit_sql.domain.episode import EpisodeRecord
 from merit_sql.domain.memory import Observation
-from merit_sql.domain.status import Opinion, Polarity
+from merit_sql.domain.status import Polarity
 from merit_sql.eval.datasets import Question
+
+RIGHT = "Accepted"
+"""Stands in `type_flow` for an attempt that was not refuted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +43,13 @@ class Memory:
 
 
 def right(record: EpisodeRecord, step: int | None = None) -> bool:
-    """Whether an episode was right at the end, or within its first `step` revisions (0: at first)."""
+    """Whether an episode's last attempt was strictly right, or that after at most `step` revisions."""
     attempts = record.attempts if step is None else record.attempts[: step + 1]
-    return any(attempt["opinion"] == Opinion.CONFIRMED for attempt in attempts)
+    return attempts[-1]["strict"] == 1
 
 
 def initial_type(record: EpisodeRecord) -> str | None:
-    """The failure type of the initial prediction; None where it was right."""
+    """The failure type of the initial prediction; None where it was right, or ran and nobody judged it."""
     failure = record.attempts[0]["failure"]
     return None if failure is None else failure["type"]
 
@@ -104,12 +107,11 @@ def learning_curve(records: Sequence[EpisodeRecord]) -> list[tuple[int, int]]:
 
 
 def type_flow(records: Sequence[EpisodeRecord]) -> dict[tuple[str, str], int]:
-    """How often an attempt of one failure type was followed by one of another, or by ``Correct``."""
+    """How often an attempt of one failure type was followed by one of another, or by `RIGHT`."""
     flow: dict[tuple[str, str], int] = {}
     for record in records:
         kinds = [
-            "Correct" if attempt["failure"] is None else attempt["failure"]["type"]
-            for attempt in record.attempts
+            RIGHT if attempt["failure"] is None else attempt["failure"]["type"] for attempt in record.attempts
         ]
         for pair in itertools.pairwise(kinds):
             flow[pair] = flow.get(pair, 0) + 1

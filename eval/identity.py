@@ -14,7 +14,14 @@ from merit_sql.eval.datasets import Question, Suite
 from merit_sql.graph.method import Method
 from merit_sql.models.decoding import Decoding
 from merit_sql.models.record import RecordedChatModel
-from merit_sql.prompts.rendering import ESTIMATE, PROMPT_BUDGET, template_hashes
+from merit_sql.prompts.rendering import ESTIMATE, template_hashes
+
+PACKAGES = ("merit-sql", "sqlglot")
+"""Packages whose version can change any episode: ours, and the one that the gate parses with. A model's
+runtime is part of the model's own identity."""
+
+VECTOR_PACKAGES = ("sentence-transformers", "torch")
+"""Packages whose version can change the low bits of a vector, and so a tie between memories."""
 
 if TYPE_CHECKING:
     from merit_sql.eval.bench import Plan
@@ -43,19 +50,29 @@ def identity_of(
         "orders": list(plan.orders),
         "budget": plan.budget,
         "model": model.identity.to_dict(),
-        "decoding": plain(Decoding()),
+        "decoding": plain(Decoding(max_tokens=plan.tokens.reply)),
         "encoder": None
         if encoder is None
-        else {"id": encoder.id, "revision": encoder.revision, "dimension": encoder.dimension},
+        else {
+            "id": encoder.id,
+            "revision": encoder.revision,
+            "dimension": encoder.dimension,
+            "versions": _versions(VECTOR_PACKAGES),
+        },
         "prompts": {
-            "budget": PROMPT_BUDGET,
+            "budget": plan.tokens.prompt,
+            "reflection": plan.tokens.reflection,
             "estimate": ESTIMATE,
             "templates": {name: template_hashes(family) for name, family in sorted(families.items())},
         },
         "initial": "generate" if plan.predictions is None else _digest(list(plan.predictions)),
-        "regime": "denotation_confirmed",
-        "version": version("merit-sql"),
+        "regime": plan.regime.value,
+        "versions": _versions(PACKAGES),
     }
+
+
+def _versions(packages: Sequence[str]) -> dict[str, str]:
+    return {name: version(name) for name in packages}
 
 
 def plain(value: object) -> object:

@@ -13,7 +13,7 @@ from merit_sql.domain.errors import DataError
 from merit_sql.domain.execution import Database
 from merit_sql.eval.datasets import Question
 from merit_sql.nodes.generate import write_initial
-from merit_sql.prompts.rendering import PromptFamily
+from merit_sql.prompts.rendering import PromptFamily, TokenBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +31,7 @@ def generate_initial(
     questions: Sequence[Question],
     databases: Mapping[str, Database],
     *,
+    tokens: TokenBudget,
     progress: Callable[[], None],
 ) -> list[InitialPrediction]:
     """Ask the model once a question, those of one database after another (servers keep its schema warm).
@@ -40,7 +41,9 @@ def generate_initial(
     first_seen = {question.database_id: rank for rank, question in reversed(list(enumerate(questions)))}
     written: dict[int, InitialPrediction] = {}
     for question in sorted(questions, key=lambda one: (first_seen[one.database_id], one.id)):
-        candidate = write_initial(model, family, case_of(question), databases[question.database_id])
+        candidate = write_initial(
+            model, family, case_of(question), databases[question.database_id], tokens=tokens
+        )
         written[question.id] = InitialPrediction(
             question_id=question.id, sql=candidate["sql"], usage=candidate["usage"]
         )

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from merit_sql.domain.episode import EpisodeRecord, UsageDict
 from merit_sql.domain.sql import oscillation_form
-from merit_sql.domain.status import Opinion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,8 +139,7 @@ def measure(records: Sequence[EpisodeRecord], initial_usage: Sequence[UsageDict 
     initial, repair, reflection = Cost(), Cost(), Cost()
     for record, first in zip(records, initial_usage, strict=True):
         attempts = record.attempts
-        was_right = attempts[0]["opinion"] == Opinion.CONFIRMED
-        is_right = attempts[-1]["opinion"] == Opinion.CONFIRMED
+        was_right, is_right = attempts[0]["strict"] == 1, attempts[-1]["strict"] == 1
         correct += is_right
         official += attempts[-1]["official"] or 0.0
         initially_wrong += not was_right

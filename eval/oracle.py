@@ -3,13 +3,13 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from merit_sql.domain.episode import Case, Verdict
 from merit_sql.domain.errors import DataError
-from merit_sql.domain.status import Opinion, Status
-from merit_sql.eval.datasets import Evaluator, Judgement
+from merit_sql.domain.status import Opinion, Regime, Status
+from merit_sql.eval.datasets import Evaluator
 
 
 @runtime_checkable
@@ -54,48 +54,49 @@ class Verdicts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DenotationOracle:
-    """Compares denotations: the strict judgement is the opinion, the official score stands beside it.
+class BenchmarkOracle:
+    """Judges as the regime says; the strict verdict and the official score stand beside the opinion.
 
-    `scope` is whatever a verdict depends on besides question and SQL (dataset, database and limits), as a
-    hash.
+    ``denotation_confirmed``: the strict verdict is the opinion. ``dbms_only``: what does not run is
+    refuted, what runs is EXECUTED and nobody's opinion (method.md §1, "Regimes"). `scope` is whatever a
+    verdict depends on besides question and SQL (dataset, database and limits), as a hash.
     """
 
     evaluator: Evaluator
     record: VerdictRecord
     scope: str
+    regime: Regime = Regime.DENOTATION_CONFIRMED
     name: str = "denotation"
 
     def judge(self, case: Case, sql: str) -> Verdict:
         """Raises `DataError` for a question that cannot be scored: it must not have been selected."""
         canonical = json.dumps([self.scope, case.query_id, sql], separators=(",", ":"))
         key = hashlib.sha256(canonical.encode("ascii")).hexdigest()
-        kept = self.record.get_verdict(key)
-        if isinstance(kept, dict):
-            return _verdict(
-                kept["strict"], Status(kept["status"]), kept["error"], kept["official"], self.name
-            )
-        judgement = self._judgement(case, sql)
-        if judgement.strict is None or judgement.status is None:
-            raise DataError(f"question {case.query_id} of {case.database_id} cannot be scored")
-        row = {
-            "strict": judgement.strict,
-            "status": judgement.status.value,
-            "error": judgement.error,
-            "official": judgement.official,
-        }
-        self.record.put_verdict(key, row)
-        return _verdict(judgement.strict, judgement.status, judgement.error, judgement.official, self.name)
+        row = self.record.get_verdict(key)
+        if not isinstance(row, dict):
+            judgement = self.evaluator.judge_reply(int(case.query_id), sql)
+            if judgement.strict is None or judgement.status is None:
+                raise DataError(f"question {case.query_id} of {case.database_id} cannot be scored")
+            row = {
+                "strict": judgement.strict,
+                "status": judgement.status.value,
+                "error": judgement.error,
+                "official": judgement.official,
+            }
+            self.record.put_verdict(key, row)
+        verdict = Verdict(
+            opinion=Opinion.CONFIRMED if row["strict"] else Opinion.REFUTED,
+            status=Status(row["status"]),
+            error=row["error"],
+            confirmed_by=self.name if row["strict"] else None,
+            official=row["official"],
+            strict=row["strict"],
+        )
+        return verdict if self.regime is Regime.DENOTATION_CONFIRMED else _by_the_dbms(verdict)
 
-    def _judgement(self, case: Case, sql: str) -> Judgement:
-        return self.evaluator.judge_reply(int(case.query_id), sql)
 
-
-def _verdict(strict: int, status: Status, error: str | None, official: float | None, name: str) -> Verdict:
-    return Verdict(
-        opinion=Opinion.CONFIRMED if strict else Opinion.REFUTED,
-        status=status,
-        error=error,
-        confirmed_by=name if strict else None,
-        official=official,
-    )
+def _by_the_dbms(verdict: Verdict) -> Verdict:
+    """What a DBMS alone could have said."""
+    if verdict.status not in {Status.CORRECT, Status.DENOTATION_MISMATCH}:
+        return verdict
+    return replace(verdict, opinion=Opinion.NONE, status=Status.EXECUTED, confirmed_by=None)

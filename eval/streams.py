@@ -12,17 +12,19 @@ from typing import Protocol
 from merit_sql.domain.encoder import Encoder
 from merit_sql.domain.episode import Case, EpisodeRecord
 from merit_sql.domain.errors import DataError, IdentityError, MeritError
+from merit_sql.domain.status import Regime
 from merit_sql.eval.datasets import Question, Suite
 from merit_sql.eval.initial import InitialPrediction, case_of
 from merit_sql.eval.ledger import ForeignMemoryError, Ledger
 from merit_sql.eval.metrics import Metrics, measure
-from merit_sql.eval.oracle import DenotationOracle
+from merit_sql.eval.oracle import BenchmarkOracle
 from merit_sql.eval.timing import TimedEncoder, TimedMemory, TimedOracle
 from merit_sql.eval.timings import Stopwatch, Timings, note_timings, read_timings
 from merit_sql.graph.method import Method
 from merit_sql.graph.repair import build_repair_graph
 from merit_sql.graph.stream import run_stream
 from merit_sql.models.record import RecordedChatModel
+from merit_sql.prompts.rendering import TokenBudget
 from merit_sql.stores.episodic import EpisodicMemory
 from merit_sql.stores.journal import JournalDamagedError
 from merit_sql.stores.ranking import RetrievalPolicy
@@ -64,9 +66,11 @@ class StreamContext:
     suite: Suite
     model: RecordedChatModel
     encoder: Encoder | None
-    oracle: DenotationOracle
+    oracle: BenchmarkOracle
     run: str
     budget: int
+    regime: Regime
+    tokens: TokenBudget
     initial: Mapping[int, InitialPrediction]
     watcher: Watcher
     stop: Callable[[], bool]
@@ -99,7 +103,9 @@ def run_one(
             method,
             ledger,
             run=context.run,
+            regime=context.regime,
             budget=context.budget,
+            tokens=context.tokens,
         )
         context.watcher.begin(f"{method.name}, order {order}", len(cases), done)
         clock = _Clock(context.model, watch)

@@ -15,11 +15,12 @@ from merit_sql.domain.status import Opinion, Regime
 from merit_sql.graph.method import Method
 from merit_sql.nodes.classify import classify
 from merit_sql.nodes.finalize import Origin, make_finalize
-from merit_sql.nodes.generate import make_generate
+from merit_sql.nodes.generate import DEFAULT_TOKENS, make_generate
 from merit_sql.nodes.oracle import make_oracle
 from merit_sql.nodes.reflect import make_reflect
 from merit_sql.nodes.retrieve import make_retrieve
 from merit_sql.nodes.state import DEFAULT_BUDGET, EpisodeInput, EpisodeOutput, EpisodeState
+from merit_sql.prompts.rendering import TokenBudget
 from merit_sql.stores.ranking import RetrievalPolicy
 
 RepairGraph: TypeAlias = CompiledStateGraph[EpisodeState, None, EpisodeInput, EpisodeOutput]
@@ -59,11 +60,13 @@ def build_repair_graph(
     run: str = "",
     regime: Regime = Regime.DENOTATION_CONFIRMED,
     budget: int = DEFAULT_BUDGET,
+    tokens: TokenBudget = DEFAULT_TOKENS,
 ) -> RepairGraph:
     """Bind the collaborators to the state machine of one method and compile it, without a checkpointer.
 
-    `budget` is K, the number of revisions an episode may spend. Without a `committer` the graph reads
-    memory and writes nothing. `run` and `regime` go into the records and the provenance of memories.
+    `budget` is K, the number of revisions an episode may spend; `tokens` bounds prompts and replies.
+    Without a `committer` the graph reads memory and writes nothing. `run` and `regime` go into the records
+    and the provenance of memories.
     Raises `DataError` at a question about a database that `databases` does not hold.
     """
     if budget < 0:
@@ -90,6 +93,7 @@ def build_repair_graph(
             reflects=method.reflects,
             next_position=next_position,
             budget=effective,
+            tokens=tokens,
         ),
     )
     origin = Origin(run=run, method=method.name, regime=regime)
@@ -97,7 +101,7 @@ def build_repair_graph(
     graph.add_conditional_edges(START, route_start)
     graph.add_conditional_edges("oracle", route_verdict)
     if method.reflects:
-        graph.add_node("reflect", make_reflect(model, database, method.prompts))
+        graph.add_node("reflect", make_reflect(model, database, method.prompts, tokens=tokens))
         graph.add_edge("classify", "reflect")
         graph.add_conditional_edges("reflect", route_budget)
     else:

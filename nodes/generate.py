@@ -23,10 +23,12 @@ from merit_sql.nodes.state import (
     standing_attempt,
 )
 from merit_sql.prompts.extraction import extract_sql
-from merit_sql.prompts.rendering import Prompt, PromptFamily, render_initial, render_repair
+from merit_sql.prompts.rendering import Prompt, PromptFamily, TokenBudget, render_initial, render_repair
 
 REDRAW_TEMPERATURES = (0.4, 0.8, 1.2)
 """Temperature of the first, the second, and every later redraw of one prompt."""
+
+DEFAULT_TOKENS = TokenBudget()
 
 
 class OnRepeat(StrEnum):
@@ -36,7 +38,7 @@ class OnRepeat(StrEnum):
     REDRAW = "redraw"
 
 
-def decoding_of(attempts: list[AttemptDict]) -> Decoding:
+def decoding_of(attempts: list[AttemptDict], max_tokens: int) -> Decoding:
     """Greedy, unless the newest attempts were refused repeats: then warmer with each, seeded by the draw."""
     draw = 0
     for attempt in reversed(attempts):
@@ -44,9 +46,9 @@ def decoding_of(attempts: list[AttemptDict]) -> Decoding:
             break
         draw += 1
     if draw == 0:
-        return Decoding()
+        return Decoding(max_tokens=max_tokens)
     temperature = REDRAW_TEMPERATURES[min(draw, len(REDRAW_TEMPERATURES)) - 1]
-    return Decoding(temperature=temperature, seed=draw, draw=draw)
+    return Decoding(temperature=temperature, max_tokens=max_tokens, seed=draw, draw=draw)
 
 
 def repeat_of(sql: str, attempts: list[AttemptDict]) -> int | None:
@@ -55,10 +57,17 @@ def repeat_of(sql: str, attempts: list[AttemptDict]) -> int | None:
     return next((attempt["step"] for attempt in attempts if repeat_form(attempt["sql"]) == form), None)
 
 
-def write_initial(model: BaseChatModel, family: PromptFamily, case: Case, database: Database) -> Candidate:
+def write_initial(
+    model: BaseChatModel,
+    family: PromptFamily,
+    case: Case,
+    database: Database,
+    *,
+    tokens: TokenBudget = DEFAULT_TOKENS,
+) -> Candidate:
     """The initial SQL of a case."""
-    prompt = render_initial(family, case, database.schema)
-    return _candidate(ask(model, prompt, Decoding()), prompt)
+    prompt = render_initial(family, case, database.schema, budget=tokens.prompt)
+    return _candidate(ask(model, prompt, Decoding(max_tokens=tokens.reply)), prompt)
 
 
 def write_revision(
@@ -71,6 +80,7 @@ def write_revision(
     memories: Retrieved,
     reflections: list[str] | None,
     on_repeat: OnRepeat,
+    tokens: TokenBudget = DEFAULT_TOKENS,
 ) -> Candidate:
     """The next attempt after the refused ones in `attempts`, oldest first; the newest is classified.
 
@@ -88,8 +98,9 @@ def write_revision(
         memories=memories,
         reflections=reflections or [],
         shows_reflections=reflections is not None,
+        budget=tokens.prompt,
     )
-    decoding = decoding_of(attempts)
+    decoding = decoding_of(attempts, tokens.reply)
     revision = _candidate(ask(model, prompt, decoding), prompt)
     return {
         **revision,
@@ -123,6 +134,7 @@ def make_generate(
     reflects: bool,
     next_position: Callable[[], int],
     budget: int,
+    tokens: TokenBudget = DEFAULT_TOKENS,
 ) -> Node:
     """The node over a model; it opens the episode where no initial SQL was handed in."""
 
@@ -132,7 +144,7 @@ def make_generate(
         case, attempts = case_of(state), state["attempts"]
         database = databases(case.database_id)
         if not attempts:
-            return {**opened, "candidate": write_initial(model, family, case, database)}
+            return {**opened, "candidate": write_initial(model, family, case, database, tokens=tokens)}
         reflections = [one["text"] for one in state["reflections"] if one["text"]] if reflects else None
         candidate = write_revision(
             model,
@@ -143,6 +155,7 @@ def make_generate(
             memories=retrieved_of(state),
             reflections=reflections,
             on_repeat=on_repeat,
+            tokens=tokens,
         )
         shown = [use_of(one) for one in state["retrieved"] if one["id"] in candidate["memory_ids"]]
         return {"candidate": {**candidate, "memories": shown}}

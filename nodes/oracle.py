@@ -20,6 +20,7 @@ def judge(oracle: Oracle, case: Case, sql: str) -> Verdict:
         status=Status.EXECUTION_ERROR,
         error=EMPTY_REPLY,
         confirmed_by=None,
+        strict=None if verdict.strict is None else 0,
     )
 
 
@@ -48,6 +49,7 @@ def judged(candidate: Candidate, verdict: Verdict) -> AttemptDict:
         "opinion": verdict.opinion.value,
         "confirmed_by": verdict.confirmed_by,
         "official": verdict.official,
+        "strict": verdict.strict,
     }
 
 
@@ -61,6 +63,7 @@ def repeated(candidate: Candidate, earlier: AttemptDict) -> AttemptDict:
         "opinion": earlier["opinion"],
         "confirmed_by": earlier["confirmed_by"],
         "official": earlier["official"],
+        "strict": earlier["strict"],
     }
 
 

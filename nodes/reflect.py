@@ -11,10 +11,9 @@ from merit_sql.models.decoding import Decoding
 from merit_sql.nodes.asking import ask
 from merit_sql.nodes.state import EpisodeState, Node, case_of, standing_attempt
 from merit_sql.prompts.extraction import extract_reflection
-from merit_sql.prompts.rendering import PromptFamily, render_reflection
+from merit_sql.prompts.rendering import PromptFamily, TokenBudget, render_reflection
 
-REFLECTION_TOKENS = 512
-"""Longest reflection (models.md, "Records and budgets")."""
+DEFAULT_TOKENS = TokenBudget()
 
 
 def write_reflection(
@@ -24,6 +23,7 @@ def write_reflection(
     database: Database,
     *,
     attempts: list[AttemptDict],
+    tokens: TokenBudget = DEFAULT_TOKENS,
 ) -> ReflectionDict:
     """What the model says about the refused attempts, oldest first, of which the newest is classified.
 
@@ -33,19 +33,30 @@ def write_reflection(
     if failure is None:
         raise ValueError("the newest attempt was not classified before it was reflected on")
     prompt = render_reflection(
-        family, case, database.schema, attempts=attempts, failure=FailureType.from_dict(failure)
+        family,
+        case,
+        database.schema,
+        attempts=attempts,
+        failure=FailureType.from_dict(failure),
+        budget=tokens.prompt,
     )
-    reply = ask(model, prompt, Decoding(max_tokens=REFLECTION_TOKENS))
+    reply = ask(model, prompt, Decoding(max_tokens=tokens.reflection))
     return {"step": attempts[-1]["step"], "text": extract_reflection(reply.text), "usage": reply.usage}
 
 
-def make_reflect(model: BaseChatModel, databases: Callable[[str], Database], family: PromptFamily) -> Node:
+def make_reflect(
+    model: BaseChatModel,
+    databases: Callable[[str], Database],
+    family: PromptFamily,
+    *,
+    tokens: TokenBudget = DEFAULT_TOKENS,
+) -> Node:
     """The node; it reflects after every failed attempt, the last one included."""
 
     def reflect(state: EpisodeState) -> EpisodeState:
         case = case_of(state)
         reflection = write_reflection(
-            model, family, case, databases(case.database_id), attempts=state["attempts"]
+            model, family, case, databases(case.database_id), attempts=state["attempts"], tokens=tokens
         )
         return {"reflections": [*state["reflections"], reflection]}
 

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from merit_sql.domain.errors import MeritError
@@ -11,6 +12,19 @@ ESTIMATE = "utf8-bytes/3.5"
 
 PROMPT_BUDGET = 4096
 """Tokens, by the estimate, that a prompt may take (method.md, "One episode")."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenBudget:
+    """Tokens that a prompt, a reply with SQL and a reflection may take (models.md, "Records and budgets").
+
+    The prompt's are counted by the estimate, the replies' by the model that writes them.
+    """
+
+    prompt: int = PROMPT_BUDGET
+    reply: int = 512
+    reflection: int = 512
+
 
 TIGHTEN = "tighten"
 """The step of a plan that halves every cap instead of leaving one part out."""

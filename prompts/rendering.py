@@ -7,7 +7,14 @@ from merit_sql.domain.episode import AttemptDict, Case
 from merit_sql.domain.failure import FailureType
 from merit_sql.domain.memory import Retrieved
 from merit_sql.domain.schema import Schema
-from merit_sql.prompts.budget import ESTIMATE, PROMPT_BUDGET, PromptBudgetError, estimate_tokens, fit
+from merit_sql.prompts.budget import (
+    ESTIMATE,
+    PROMPT_BUDGET,
+    PromptBudgetError,
+    TokenBudget,
+    estimate_tokens,
+    fit,
+)
 from merit_sql.prompts.families import FAMILIES, PromptFamily, template_hashes
 from merit_sql.prompts.page import Material, Page, Rendering
 from merit_sql.prompts.plan import cuts, memory_name
@@ -20,6 +27,7 @@ __all__ = [
     "Prompt",
     "PromptBudgetError",
     "PromptFamily",
+    "TokenBudget",
     "estimate_tokens",
     "render_initial",
     "render_reflection",

@@ -35,6 +35,7 @@ def attempt() -> Callable[..., AttemptDict]:
             "opinion": Opinion.REFUTED.value,
             "confirmed_by": None,
             "official": 0.0,
+            "strict": 0,
             "repeat_of": None,
             "draw": 0,
             "memory_ids": [],

@@ -27,7 +27,7 @@ from merit_sql.eval.bench import Plan, RunResult, run_bench, select, stream_orde
 from merit_sql.eval.datasets import Suite
 from merit_sql.eval.ledger import Ledger
 from merit_sql.eval.metrics import Metrics
-from merit_sql.eval.oracle import DenotationOracle, Verdicts
+from merit_sql.eval.oracle import BenchmarkOracle, Verdicts
 from merit_sql.eval.spider import SpiderEvaluator
 from merit_sql.eval.suites import mini_questions
 from merit_sql.eval.suites.load import load_mini
@@ -404,7 +404,7 @@ def test_no_gold_is_in_any_state_checkpoint_trace_or_log(
 ) -> None:
     suite, trace, saver = with_canaries(mini), Trace(), InMemorySaver()
     with closing(ReplyRecord(tmp_path / "replies.sqlite")) as record:
-        oracle = DenotationOracle(evaluator=suite.evaluator, record=Verdicts(own=record), scope="s")
+        oracle = BenchmarkOracle(evaluator=suite.evaluator, record=Verdicts(own=record), scope="s")
         with EpisodicMemory.in_memory(HashingEncoder()) as memory:
             ledger = Ledger(tmp_path / "episodes.jsonl")
             ledger.remember_in(memory)

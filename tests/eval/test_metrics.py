@@ -9,7 +9,7 @@ from merit_sql.domain.status import Regime, Status
 from merit_sql.eval.metrics import Cost, Metrics, Tokens, measure, oscillates
 
 Build = Callable[..., AttemptDict]
-RIGHT = {"status": "CORRECT", "opinion": "confirmed", "official": 1.0}
+RIGHT = {"status": "CORRECT", "opinion": "confirmed", "official": 1.0, "strict": 1}
 
 
 def record(position: int, attempts: list[AttemptDict]) -> EpisodeRecord:

@@ -20,13 +20,13 @@ def test_each_refused_repeat_makes_the_next_draw_warmer(
 ) -> None:
     attempts = [attempt(0, "A"), attempt(1, "B")]
     attempts += [attempt(2 + n, "A", repeat_of=0, draw=n) for n in range(repeats)]
-    decoding = decoding_of(attempts)
+    decoding = decoding_of(attempts, 300)
     assert (decoding.temperature, decoding.seed, decoding.draw) == (temperature, seed, repeats)
 
 
 def test_a_new_attempt_after_repeats_is_greedy_again(attempt: Build) -> None:
     attempts = [attempt(0, "A"), attempt(1, "A", repeat_of=0), attempt(2, "B", draw=1)]
-    assert decoding_of(attempts).temperature == 0.0
+    assert decoding_of(attempts, 300).temperature == 0.0
 
 
 @pytest.mark.parametrize(
