@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from merit_sql.domain.episode import Case, Verdict
 from merit_sql.domain.errors import DataError
@@ -72,18 +72,8 @@ class BenchmarkOracle:
         """Raises `DataError` for a question that cannot be scored: it must not have been selected."""
         canonical = json.dumps([self.scope, case.query_id, sql], separators=(",", ":"))
         key = hashlib.sha256(canonical.encode("ascii")).hexdigest()
-        row = self.record.get_verdict(key)
-        if not isinstance(row, dict):
-            judgement = self.evaluator.judge_reply(int(case.query_id), sql)
-            if judgement.strict is None or judgement.status is None:
-                raise DataError(f"question {case.query_id} of {case.database_id} cannot be scored")
-            row = {
-                "strict": judgement.strict,
-                "status": judgement.status.value,
-                "error": judgement.error,
-                "official": judgement.official,
-            }
-            self.record.put_verdict(key, row)
+        kept = self.record.get_verdict(key)
+        row: dict[str, Any] = kept if isinstance(kept, dict) else self._put(key, case, sql)
         verdict = Verdict(
             opinion=Opinion.CONFIRMED if row["strict"] else Opinion.REFUTED,
             status=Status(row["status"]),
@@ -93,6 +83,19 @@ class BenchmarkOracle:
             strict=row["strict"],
         )
         return verdict if self.regime is Regime.DENOTATION_CONFIRMED else _by_the_dbms(verdict)
+
+    def _put(self, key: str, case: Case, sql: str) -> dict[str, Any]:
+        judgement = self.evaluator.judge_reply(int(case.query_id), sql)
+        if judgement.strict is None or judgement.status is None:
+            raise DataError(f"question {case.query_id} of {case.database_id} cannot be scored")
+        row = {
+            "strict": judgement.strict,
+            "status": judgement.status.value,
+            "error": judgement.error,
+            "official": judgement.official,
+        }
+        self.record.put_verdict(key, row)
+        return row
 
 
 def _by_the_dbms(verdict: Verdict) -> Verdict:
