@@ -80,20 +80,23 @@ def outcomes(
 ) -> Outcomes:
     """The outcomes of a method's streams, by order; `score` is the strict verdict at the end by default.
 
-    Raises `DataError` where two orders do not hold the same questions: compare finished streams only.
+    Raises `DataError` where two orders do not hold the same questions (compare finished streams only), and
+    without any stream.
     """
-    rows: dict[int, dict[str, float]] = {
+    if not streams:
+        raise DataError(f"{method}: has no stream to take outcomes from")
+    rows = {
         order: {record.query_id: float(score(record)) for record in records}
         for order, records in streams.items()
     }
-    first, *others = rows or (0,)
+    first, *others = rows
     for order in others:
         _same_questions(f"{method}, order {first}", rows[first], f"{method}, order {order}", rows[order])
     return Outcomes(
         method=method,
         orders=tuple(rows),
-        scores={query: tuple(row[query] for row in rows.values()) for query in rows.get(first, ())},
-        databases={record.query_id: record.database_id for record in streams.get(first, ())},
+        scores={query: tuple(row[query] for row in rows.values()) for query in rows[first]},
+        databases={record.query_id: record.database_id for record in streams[first]},
     )
 
 
@@ -214,7 +217,7 @@ def exact_mcnemar(only_ours: int, only_theirs: int) -> float:
     for k in range(min(only_ours, only_theirs)):
         term = term * (n - k) // (k + 1)
         tail += term
-    return min(1.0, 2 * tail / 2**n)
+    return min(1.0, 2 * tail / (1 << n))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -253,7 +256,7 @@ def _bootstrap(
     names = queries if cluster == "query" else [databases[query] for query in queries]
     index = {name: position for position, name in enumerate(sorted(set(names)))}
     members = [index[name] for name in names]
-    sums = np.bincount(members, weights=np.asarray(totals, dtype=np.float64))
+    sums = np.bincount(members, weights=np.asarray(totals)).astype(np.float64)
     sizes = np.bincount(members).astype(np.float64)
     interval = None
     if len(index) > 1:
