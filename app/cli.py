@@ -4,8 +4,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from merit_sql.app import bench, demo, methods, model, score
-from merit_sql.domain.errors import MeritError
+from merit_sql.app import bench, demo, methods, model, score, validate
+from merit_sql.domain.errors import MeritError, StoppedError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -14,11 +14,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="merit", description="Repairs failed SQL and remembers, behind a causal gate."
     )
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (demo, bench, score, methods, model):
+    for command in (demo, bench, score, methods, model, validate):
         command.add_parser(subparsers)
     args = parser.parse_args(argv)
     try:
         status: int = args.run(args)
+    except StoppedError as stopped:
+        sys.stderr.write(f"merit: {stopped}\n")
+        return 130
     except MeritError as error:
         sys.stderr.write(f"merit: {error}\n")
         return 2

@@ -1,8 +1,8 @@
 """The graph that LangGraph Studio loads: the bundled suite, the embedded model, no judge but the database."""
 
-from merit_sql.app.bench import DEFAULT_MODEL
 from merit_sql.databases.catalogue import Catalogue
 from merit_sql.domain.status import Regime
+from merit_sql.eval.protocol import DEFAULT_MODEL
 from merit_sql.eval.suites.build import build_mini
 from merit_sql.graph.method import METHODS
 from merit_sql.graph.repair import RepairGraph, build_repair_graph

@@ -6,9 +6,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from merit_sql.eval.bench import RunResult
+from merit_sql.eval.bench import Plan, RunResult
+from merit_sql.eval.forecast import SQL_TOKENS, STEPS_SHARE, WRONG_SHARE, Forecast
 from merit_sql.eval.metrics import Metrics, Tokens
 from merit_sql.eval.streams import StreamResult
+from merit_sql.prompts.rendering import ESTIMATE
 
 WIDTH = 140
 """Columns of a table that is written to a pipe or a file."""
@@ -53,6 +55,38 @@ def _row(stream: StreamResult) -> Sequence[str]:
         tokens(metrics.output_tokens),
         f"{stream.timings.seconds:,.0f}",
     )
+
+
+def forecast_table(rows: Sequence[Forecast], questions: int, prices: tuple[float, float] | None) -> Table:
+    """One row a part of the run, and their sum; `prices` are per million prompt and output tokens."""
+    table = Table(title=f"{questions} questions, expected", title_justify="left", box=box.SIMPLE_HEAD)
+    table.pad_edge = False
+    table.add_column("", no_wrap=True)
+    for header in ("calls", "prompt tokens", "output tokens", *(("cost",) if prices else ())):
+        table.add_column(header, justify="right")
+    total = Forecast(
+        name="together",
+        calls=sum(row.calls for row in rows),
+        prompt_tokens=sum(row.prompt_tokens for row in rows),
+        output_tokens=sum(row.output_tokens for row in rows),
+    )
+    for row in (*rows, total):
+        cells = [row.name, *(f"{n:,.0f}" for n in (row.calls, row.prompt_tokens, row.output_tokens))]
+        table.add_row(*cells, *((f"{row.cost(*prices):,.2f}",) if prices else ()))
+    return table
+
+
+def forecast_notes(plan: Plan) -> list[str]:
+    """What the expectation rests on."""
+    lines = [
+        f"Taken for granted: {percent(WRONG_SHARE)} % of the questions wrong at first and "
+        f"{STEPS_SHARE * plan.budget:.2f} revisions for each, as in the published Spider run; prompt tokens "
+        f"by the estimate {ESTIMATE}, {SQL_TOKENS} output tokens a query.",
+        "Methods without memory ask the same in every order: they are counted once.",
+    ]
+    if plan.predictions is not None:
+        lines.append("Initial predictions come from a file and cost nothing here.")
+    return lines
 
 
 def notes(result: RunResult) -> list[str]:

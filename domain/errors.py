@@ -19,3 +19,7 @@ class CausalityError(MeritError):
 
 class ModelError(MeritError):
     """A model or encoder could not be had or did not answer: the end of a run, never a wrong answer."""
+
+
+class StoppedError(MeritError):
+    """Work was asked to stop and did so where it can go on; nothing is lost."""

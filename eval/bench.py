@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from merit_sql.domain.encoder import Encoder
-from merit_sql.domain.errors import DataError, MeritError
+from merit_sql.domain.errors import DataError, MeritError, StoppedError
 from merit_sql.domain.status import Regime
 from merit_sql.eval.datasets import Question, Suite
 from merit_sql.eval.identity import identity_of
@@ -24,7 +24,7 @@ from merit_sql.eval.initial import (
 from merit_sql.eval.manifest import claim, run_id
 from merit_sql.eval.oracle import BenchmarkOracle, VerdictRecord
 from merit_sql.eval.runs import write_questions
-from merit_sql.eval.streams import StoppedError, StreamContext, StreamResult, Watcher, run_one
+from merit_sql.eval.streams import StreamContext, StreamResult, Watcher, run_one
 from merit_sql.graph.method import Method
 from merit_sql.models.record import RecordedChatModel
 from merit_sql.prompts.rendering import TokenBudget, render_schema

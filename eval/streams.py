@@ -11,7 +11,7 @@ from typing import Protocol
 
 from merit_sql.domain.encoder import Encoder
 from merit_sql.domain.episode import Case, EpisodeRecord
-from merit_sql.domain.errors import DataError, IdentityError, MeritError
+from merit_sql.domain.errors import DataError, IdentityError, StoppedError
 from merit_sql.domain.status import Regime
 from merit_sql.eval.datasets import Question, Suite
 from merit_sql.eval.initial import InitialPrediction, case_of
@@ -30,10 +30,6 @@ from merit_sql.stores.journal import JournalDamagedError
 from merit_sql.stores.ranking import RetrievalPolicy
 
 _logger = logging.getLogger(__name__)
-
-
-class StoppedError(MeritError):
-    """The run was asked to stop, and did so after a commit; the same run goes on from there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
