@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 _PROTOCOL = range(150, 201)
 """Rows that the published validation labelled of each dataset."""
 
+_WIDTH = 140
+"""Columns where there is no terminal: the seven types fit beside one another."""
+
 _SCORE = """\
 Compares the labels with the classifier. A row's label is annotator_1's, or annotator_2's where the first
 cell is empty; the classifier's type is worked out again from the row's status and error. Labels are the
@@ -128,7 +131,8 @@ def _count(text: str) -> int:
 def _print(result: "Validation") -> None:
     from rich.console import Console
 
-    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    width = None if sys.stdout.isatty() else _WIDTH
+    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True, width=width)
     console.print(
         f"labelled: {result.labelled} of {result.drawn} ({100 * result.labelled / result.drawn:.2f} %)"
     )
@@ -182,5 +186,5 @@ def _table(first: str, *headers: str) -> "Table":
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(first, no_wrap=True)
     for header in headers:
-        table.add_column(header, justify="right", no_wrap=True)
+        table.add_column(header, justify="right")
     return table

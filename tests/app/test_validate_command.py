@@ -10,6 +10,7 @@ import pytest
 
 from merit_sql.app.cli import main
 from merit_sql.domain.encoder import Encoder
+from merit_sql.domain.failure import FailureKind
 from merit_sql.eval.bench import Plan, run_bench
 from merit_sql.eval.metrics import Metrics
 from merit_sql.eval.oracle import Verdicts
@@ -182,3 +183,18 @@ def test_mistakes_end_with_a_message(
     assert re.search(r"row \d \(id 2\), annotator_1: 'Schema' .* allowed: Result", capsys.readouterr().err)
     with pytest.raises(SystemExit):
         sample(run_folder, tmp_path / "c.csv", "--size", "0")
+
+
+def test_a_matrix_of_all_seven_types_is_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kinds = [kind.value for kind in FailureKind]
+    sheet = tmp_path / "labels.csv"
+    lines = [f"{number},DENOTATION_MISMATCH,,{kind},\n" for number, kind in enumerate(kinds)]
+    sheet.write_text("id,status,error,annotator_1,annotator_2\n" + "".join(lines))
+    assert main(["validate-classifier", "score", str(sheet)]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    header = next(line for line in shown if "Result Mismatch  " in line)
+    assert re.split(r" {2,}", header.strip()) == kinds
+    # Each label once, and each was predicted to be a Result Mismatch.
+    for kind in kinds:
+        row = next(line for line in reversed(shown) if line.strip().startswith(kind))
+        assert row.strip().removeprefix(kind).split() == ["1"] + ["0"] * 6
