@@ -183,8 +183,8 @@ def _table(first: str, *headers: str) -> "Table":
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column(first, no_wrap=True)
     for header in headers:
-        table.add_column(header, justify="right")
+        table.add_column(header, justify="right", overflow="fold")
     return table
