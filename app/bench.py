@@ -37,6 +37,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--suite", choices=("mini", "spider", "bird"))
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder with spider/ and bird/")
     parser.add_argument("--databases", help="only questions on these databases, e.g. pets_1,flight_2")
+    parser.add_argument("--questions", help="only these questions by their ids, e.g. 3,17")
     parser.add_argument("--limit", type=int, help="only the first N scorable questions")
     parser.add_argument("--method", help="methods, e.g. iterative,merit (`merit methods` lists them)")
     parser.add_argument("--orders", help="stream orders (seeds), e.g. 0,1,2; 0 unless given")
@@ -99,7 +100,7 @@ def foresee(args: argparse.Namespace, screen: "Console") -> None:
     suite = _suite(protocol, args.data)
     with suite.catalogue:
         plan = plan_of(protocol, suite)
-        selection = select(suite, plan.databases, plan.limit)
+        selection = select(suite, plan.databases, plan.limit, plan.questions)
         rows = forecast(plan, suite, selection)
     screen.print(forecast_table(rows, len(selection.questions), args.price))
     for note in forecast_notes(plan):
@@ -171,7 +172,9 @@ def _options(args: argparse.Namespace) -> "Iterator[tuple[str, Any]]":
     if args.method is not None:
         yield "methods", _named("--method", args.method)
     if args.orders is not None:
-        yield "orders", _orders(args.orders)
+        yield "orders", _numbers("--orders", args.orders)
+    if args.questions is not None:
+        yield "questions", _numbers("--questions", args.questions)
     if args.limit is not None:
         if args.limit < 1:
             raise DataError(f"--limit {args.limit}: give 1 or more, or leave it out for all questions")
@@ -208,6 +211,7 @@ def plan_of(protocol: "Protocol", suite: "Suite") -> "Plan":
         methods=tuple(methods),
         orders=protocol.orders,
         databases=protocol.databases,
+        questions=protocol.questions,
         limit=protocol.limit,
         budget=protocol.budget,
         predictions=predictions,
@@ -286,14 +290,14 @@ def _listed(text: str) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
-def _orders(text: str) -> tuple[int, ...]:
+def _numbers(option: str, text: str) -> tuple[int, ...]:
     try:
-        orders = tuple(int(order) for order in _listed(text))
+        numbers = tuple(int(number) for number in _listed(text))
     except ValueError as error:
-        raise DataError(f"--orders {text!r}: give whole numbers, e.g. 0,1,2") from error
-    if not orders or min(orders) < 0:
-        raise DataError(f"--orders {text!r}: give one or more numbers from 0 up")
-    return orders
+        raise DataError(f"{option} {text!r}: give whole numbers, e.g. 0,1,2") from error
+    if not numbers or min(numbers) < 0:
+        raise DataError(f"{option} {text!r}: give one or more numbers from 0 up")
+    return numbers
 
 
 def _prices(text: str) -> tuple[float, float]:

@@ -1,6 +1,7 @@
 """The ``merit`` command line: one subcommand a module, each imported only when it runs."""
 
 import argparse
+import errno
 import sys
 from collections.abc import Sequence
 
@@ -24,6 +25,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except MeritError as error:
         sys.stderr.write(f"merit: {error}\n")
+        return 2
+    except OSError as error:
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            raise
+        sys.stderr.write(
+            f"merit: the disk is full ({error.filename or error.strerror}): make room, and the same command "
+            "goes on\n"
+        )
         return 2
     except KeyboardInterrupt:
         sys.stderr.write("merit: stopped; the same command goes on where a run was left\n")

@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from merit_sql.eval.bench import RunResult
 
 OUT = Path("runs/demo")
-QUESTIONS = 12
-BUDGET = 4
-METHODS = "iterative,merit_redraw"
+PROTOCOL = "demo"
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -22,7 +20,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "demo",
         help="fetch the embedded model and repair a slice of the bundled suite with it",
-        description=f"Runs the first {QUESTIONS} questions of the suite mini with {METHODS}, K = {BUDGET}.",
+        description="Runs the protocol demo: questions of the suite mini on which repairs are seen.",
     )
     parser.add_argument("--out", type=Path, default=OUT, help="the run's folder")
     parser.set_defaults(run=run)
@@ -34,15 +32,13 @@ def run(args: argparse.Namespace) -> int:
 
     parser = argparse.ArgumentParser()
     bench.add_parser(parser.add_subparsers())
-    options = parser.parse_args(
-        [
-            "bench",
-            *("--suite", "mini", "--limit", str(QUESTIONS), "--method", METHODS),
-            *("--budget", str(BUDGET), "--out", str(args.out)),
-        ]
-    )
+    options = parser.parse_args(["bench", "--protocol", PROTOCOL, "--out", str(args.out)])
     screen = console()
-    screen.print(f"Repairing {QUESTIONS} questions of the bundled suite; the run is kept in {args.out}.")
+    screen.print(
+        f"Repairing hand-picked questions of the bundled suite; the run is kept in {args.out}.",
+        highlight=False,
+        soft_wrap=True,
+    )
     result = bench.bench(options, screen)
     bench.print_result(result, screen)
     for line in story(result):

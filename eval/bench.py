@@ -38,13 +38,15 @@ class BusyError(MeritError):
 class Plan:
     """What a benchmark run is asked to do.
 
-    `databases` is None for all of them, `limit` for every scorable question. `predictions` are the initial
-    predictions aligned to the whole dataset, or None where the model writes them. `budget` is K.
+    `databases` and `questions` (ids) are None for all of them, `limit` for every scorable question.
+    `predictions` are the initial predictions aligned to the whole dataset, or None where the model writes
+    them. `budget` is K.
     """
 
     methods: tuple[Method, ...]
     orders: tuple[int, ...] = (0,)
     databases: tuple[str, ...] | None = None
+    questions: tuple[int, ...] | None = None
     limit: int | None = None
     budget: int = 7
     predictions: tuple[str, ...] | None = None
@@ -70,10 +72,16 @@ class RunResult:
     initial_given: bool
 
 
-def select(suite: Suite, databases: Sequence[str] | None, limit: int | None) -> Selection:
-    """Choose in dataset order: the databases named, then what can be scored, then the first `limit`.
+def select(
+    suite: Suite,
+    databases: Sequence[str] | None,
+    limit: int | None,
+    questions: Sequence[int] | None = None,
+) -> Selection:
+    """Choose in dataset order: the databases and ids named, then what can be scored, then the first `limit`.
 
-    Raises `DataError` for a database that no question is about, and where nothing is left.
+    Raises `DataError` for a database that no question is about, an id that no question has, and where
+    nothing is left.
     """
     known = {question.database_id for question in suite.questions}
     unknown = sorted(set(databases or ()) - known)
@@ -82,10 +90,18 @@ def select(suite: Suite, databases: Sequence[str] | None, limit: int | None) -> 
             f"the suite {suite.name} has no questions on {', '.join(unknown)}; "
             f"it has: {', '.join(sorted(known))}"
         )
+    absent = sorted(set(questions or ()) - {question.id for question in suite.questions})
+    if absent:
+        raise DataError(
+            f"the suite {suite.name} has no question {', '.join(map(str, absent))}; "
+            f"its ids run from 0 to {len(suite.questions) - 1}"
+        )
     chosen: list[Question] = []
     unscored: list[Question] = []
     for question in suite.questions:
         if databases is not None and question.database_id not in databases:
+            continue
+        if questions is not None and question.id not in questions:
             continue
         if limit is not None and len(chosen) == limit:
             break
@@ -120,7 +136,7 @@ def run_bench(
     `protocol` is kept in the manifest for a reader. Raises `StoppedError` once `stop` says so,
     `IdentityError` where `out` holds a run of other settings, `BusyError` where another process works in it.
     """
-    selection = select(suite, plan.databases, plan.limit)
+    selection = select(suite, plan.databases, plan.limit, plan.questions)
     shared_encoder = encoder() if any(method.remembers for method in plan.methods) else None
     identity = identity_of(plan, suite, selection.questions, model, shared_encoder)
     out.mkdir(parents=True, exist_ok=True)

@@ -45,7 +45,12 @@ def identity_of(
             "databases": {name: _fingerprint(suite.catalogue.variants(name)) for name in databases},
             "sqlite": sqlite3.sqlite_version,
         },
-        "selection": {"databases": plan.databases, "limit": plan.limit, "questions": len(questions)},
+        "selection": {
+            "databases": plan.databases,
+            "limit": plan.limit,
+            "questions": len(questions),
+            **({} if plan.questions is None else {"ids": sorted(plan.questions)}),
+        },
         "methods": {method.name: plain(method) for method in plan.methods},
         "orders": list(plan.orders),
         "budget": plan.budget,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from merit_sql.domain.episode import EpisodeRecord
-from merit_sql.domain.errors import DataError
+from merit_sql.domain.errors import DataError, MeritError
 from merit_sql.domain.memory import MemoryStore, Observation
 from merit_sql.domain.status import Regime, Status
 from merit_sql.stores.episodic import EpisodicMemory
@@ -35,6 +35,10 @@ def record_to_dict(record: EpisodeRecord) -> dict[str, Any]:
 def record_from_dict(data: dict[str, Any]) -> EpisodeRecord:
     """The inverse of `record_to_dict`."""
     return EpisodeRecord(**{**data, "regime": Regime(data["regime"]), "status": Status(data["status"])})
+
+
+class LedgerError(MeritError):
+    """A line could not be written; what was committed before it is safe."""
 
 
 class ForeignMemoryError(DataError):
@@ -106,13 +110,19 @@ def read_ledger(path: Path) -> list[tuple[EpisodeRecord, Observation | None]]:
 
 def append_line(path: Path, text: str) -> None:
     """Append one line and wait until it is on disk; a line torn by a kill before it stays one of its own."""
-    with path.open("ab+") as file:
-        if file.seek(0, os.SEEK_END):
-            file.seek(-1, os.SEEK_END)
-            text = text if file.read(1) == b"\n" else f"\n{text}"
-        file.write(text.encode("utf-8") + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with path.open("ab+") as file:
+            if file.seek(0, os.SEEK_END):
+                file.seek(-1, os.SEEK_END)
+                text = text if file.read(1) == b"\n" else f"\n{text}"
+            file.write(text.encode("utf-8") + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise LedgerError(
+            f"{path}: cannot be written ({error.strerror}); mend that, and the same command goes on from the "
+            "last episode that was committed"
+        ) from error
 
 
 def _cut_torn_line(path: Path) -> None:

@@ -51,8 +51,8 @@ class Encoder(_Table):
 class Protocol(_Table):
     """What a run is asked to do; the defaults are those of ``merit bench``.
 
-    `databases` None stands for all of them, `limit` None for every scorable question, `timeout` None for the
-    suite's official seconds. `memory_text` None leaves each method its own.
+    None stands for all `databases` and `questions` (ids), for no `limit` on scorable questions, for the
+    suite's official seconds as `timeout`, and for each method's own `memory_text`.
     """
 
     name: str = ""
@@ -61,6 +61,7 @@ class Protocol(_Table):
     orders: tuple[int, ...] = Field(default=(0,), min_length=1, strict=False)
     budget: int = Field(default=DEFAULT_BUDGET, ge=0)
     databases: tuple[str, ...] | None = Field(default=None, min_length=1, strict=False)
+    questions: tuple[int, ...] | None = Field(default=None, min_length=1, strict=False)
     limit: int | None = Field(default=None, ge=1)
     initial: str = GENERATE
     regime: Regime = Field(default=Regime.DENOTATION_CONFIRMED, strict=False)

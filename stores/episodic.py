@@ -142,9 +142,11 @@ class EpisodicMemory:
             if self._closed:
                 return
             self._closed = True
-            if self._mirror is not None:
-                self._mirror.close()
-            self._journal.close()
+            try:
+                if self._mirror is not None:
+                    self._mirror.close()
+            finally:
+                self._journal.close()
 
     def __enter__(self) -> "EpisodicMemory":
         return self
