@@ -76,7 +76,7 @@ def test_all_faults_are_told_at_once() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("nothing", None, "there is no protocol 'nothing'; there are mini, paper-bird, paper-spider"),
+        ("nothing", None, "there is no protocol 'nothing'; there are demo, mini, paper-bird, paper-spider"),
         ("absent.toml", None, "absent.toml"),
         ("broken.toml", b"suite = ", "is no TOML text"),
         ("latin.toml", b'suite = "\xff"', "cannot be read"),
