@@ -5,7 +5,7 @@ import errno
 import sys
 from collections.abc import Sequence
 
-from merit_sql.app import bench, demo, methods, model, score, validate
+from merit_sql.app import bench, demo, methods, model, report, score, validate
 from merit_sql.domain.errors import MeritError, StoppedError
 
 
@@ -15,7 +15,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="merit", description="Repairs failed SQL and remembers, behind a causal gate."
     )
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (demo, bench, score, methods, model, validate):
+    for command in (demo, bench, report, score, methods, model, validate):
         command.add_parser(subparsers)
     args = parser.parse_args(argv)
     try:

@@ -84,6 +84,11 @@ def text(name: str) -> Column:
     return Column(name=name, kind="text")
 
 
+def spread_column(name: str) -> Column:
+    """A column of means over orders with their deviations."""
+    return Column(name=name, kind="spread")
+
+
 def plain_text(value: str) -> str:
     """`value` on one line: white space is one space, control and unpaired characters become U+FFFD."""
     spaced = re.sub(r"\s+", " ", value)

@@ -1,0 +1,93 @@
+"""``merit report``: the tables, charts and episodes of runs, as one page or as tables alone."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from merit_sql.domain.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from merit_sql.eval.report.figures import Part
+
+REFERENCE = "merit"
+"""The method that others are compared with where nothing else is asked for."""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declare the command's options."""
+    parser = subparsers.add_parser(
+        "report",
+        help="show runs as one page with tables, charts and every episode, or as tables",
+        description="Runs that differ in methods and orders alone are one; others are refused, or shown side "
+        "by side with --labelled. The page needs no network and holds all it shows.",
+    )
+    parser.add_argument(
+        "runs", nargs="+", type=Path, metavar="RUN", help="folder of a run (merit bench --out)"
+    )
+    parser.add_argument("--format", choices=("html", "markdown", "csv", "latex"), default="html")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="where to write (default: report.html in the first RUN; tables go to standard output)",
+    )
+    parser.add_argument(
+        "--reference",
+        default=REFERENCE,
+        metavar="METHOD",
+        help=f"the method that others are compared with (default: {REFERENCE}, else the most accurate)",
+    )
+    parser.add_argument(
+        "--labelled", action="store_true", help="show runs of other settings side by side, never pooled"
+    )
+    parser.add_argument("--against", choices=("paper",), help="set the authors' published figures beside")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read the runs and write the report; raises `MeritError` where they are damaged or do not mix."""
+    from merit_sql.eval.report.figures import part_of
+    from merit_sql.eval.report.reading import open_run
+    from merit_sql.eval.report.sources import combine
+
+    sources = combine([open_run(folder) for folder in args.runs], labelled=args.labelled)
+    parts = [part_of(source, args.reference) for source in sources if source.streams]
+    if args.reference != REFERENCE and not any(part.reference.method == args.reference for part in parts):
+        there = ", ".join(dict.fromkeys(arm.method for part in parts for arm in part.arms))
+        raise DataError(f"--reference {args.reference}: these runs have no such method; they have {there}")
+    _write(args, _content(args, parts))
+    return 0
+
+
+def _content(args: argparse.Namespace, parts: "Sequence[Part]") -> bytes:
+    if args.format == "html":
+        from merit_sql.eval.report.page import page
+
+        return page(parts, against=args.against == "paper")
+    from merit_sql.eval.report.against import against_paper
+    from merit_sql.eval.report.sections import all_tables
+    from merit_sql.eval.report.tables import WRITERS
+
+    tables = all_tables(parts) + (against_paper(parts) if args.against == "paper" else [])
+    return WRITERS[args.format](tables).encode("utf-8")
+
+
+def _write(args: argparse.Namespace, content: bytes) -> None:
+    output: Path | None = args.output
+    if output is None and args.format == "html":
+        output = args.runs[0] / "report.html"
+    if output is None:
+        sys.stdout.buffer.write(content)
+        return
+    temporary = output.with_name(f"{output.name}.tmp")
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(output)
+    except OSError as error:
+        raise DataError(
+            f"--output {output}: cannot be written ({error.strerror}); name another file"
+        ) from error
+    sys.stderr.write(f"{output}\n")
