@@ -82,6 +82,10 @@ def _write(args: argparse.Namespace, content: bytes) -> None:
     if output is None:
         sys.stdout.buffer.write(content)
         return
+    if output.is_dir():
+        raise DataError(f"--output {output} is a folder; name a file")
+    if output.suffix in {".json", ".jsonl", ".sqlite"} and _is_within(output, args.runs):
+        raise DataError(f"--output {output} would overwrite what a run is made of; name another file")
     temporary = output.with_name(f"{output.name}.tmp")
     try:
         temporary.write_bytes(content)
@@ -91,3 +95,7 @@ def _write(args: argparse.Namespace, content: bytes) -> None:
             f"--output {output}: cannot be written ({error.strerror}); name another file"
         ) from error
     sys.stderr.write(f"{output}\n")
+
+
+def _is_within(output: Path, runs: "Sequence[Path]") -> bool:
+    return any(output.resolve().is_relative_to(run.resolve()) for run in runs)

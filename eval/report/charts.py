@@ -87,7 +87,7 @@ def line_chart(frame: Frame, series: Sequence[Series]) -> str:
     y = _Scale(0, y_ticks[-1], HEIGHT - BOTTOM, TOP)
     marks = "".join(_line(one, x, y) for one in series)
     axes = _x_axis([one for one in x_ticks if one <= x.high], x, HEIGHT) + _y_axis(y_ticks, y)
-    return _figure(frame, axes + marks, HEIGHT) + _legend(series)
+    return figure(frame, axes + marks, HEIGHT) + _legend(series)
 
 
 def dot_chart(frame: Frame, dots: Sequence[Dot]) -> str:
@@ -101,20 +101,20 @@ def dot_chart(frame: Frame, dots: Sequence[Dot]) -> str:
         middle = TOP + 17 + 34 * row
         colour = f"c{dot.slot % COLOURS}"
         parts.append(
-            f'<text class="label" x="{left - 12}" y="{middle + 4}" text-anchor="end">{_cut(dot.name)}</text>'
+            f'<text class="label" x="{left - 12}" y="{middle + 4}" text-anchor="end">{cut(dot.name)}</text>'
         )
         if dot.interval is not None:
-            low, high = (_n(x(end)) for end in dot.interval)
+            low, high = (px(x(end)) for end in dot.interval)
             parts.append(
                 f'<path class="line {colour}" '
                 f'd="M{low} {middle}H{high}M{low} {middle - 5}v10M{high} {middle - 5}v10"/>'
             )
         parts.append(_mark(dot.slot, x(dot.value), middle, 5))
-        above = _n(max(left + 20, min(x(dot.value), WIDTH - RIGHT - 20)))
+        above = px(max(left + 20, min(x(dot.value), WIDTH - RIGHT - 20)))
         parts.append(
             f'<text class="value" x="{above}" y="{middle - 9}" text-anchor="middle">{dot.value:.2f}</text>'
         )
-    return _figure(frame, "".join(parts), height)
+    return figure(frame, "".join(parts), height)
 
 
 def scatter_chart(frame: Frame, dots: Sequence[tuple[str, float, float, int]]) -> str:
@@ -125,7 +125,7 @@ def scatter_chart(frame: Frame, dots: Sequence[tuple[str, float, float, int]]) -
     y = _Scale(0, y_ticks[-1], HEIGHT - BOTTOM, TOP)
     marks = "".join(_mark(slot, x(across), y(up), 6) for _, across, up, slot in dots)
     legend = _legend([Series(name=name, points=(), slot=slot) for name, _, _, slot in dots])
-    return _figure(frame, _x_axis(x_ticks, x, HEIGHT) + _y_axis(y_ticks, y) + marks, HEIGHT) + legend
+    return figure(frame, _x_axis(x_ticks, x, HEIGHT) + _y_axis(y_ticks, y) + marks, HEIGHT) + legend
 
 
 def bar_chart(frame: Frame, bars: Sequence[Bar]) -> str:
@@ -138,11 +138,11 @@ def bar_chart(frame: Frame, bars: Sequence[Bar]) -> str:
     for row, bar in enumerate(bars):
         top, begin = TOP + 4 + 30 * row, 0.0
         parts.append(
-            f'<text class="label" x="{left - 12}" y="{top + 15}" text-anchor="end">{_cut(bar.name)}</text>'
+            f'<text class="label" x="{left - 12}" y="{top + 15}" text-anchor="end">{cut(bar.name)}</text>'
         )
         for name, size, slot in bar.parts:
             across, wide = x(begin), x(begin + size) - x(begin)
-            place = f'x="{_n(across)}" y="{top}" width="{_n(wide)}" height="22"'
+            place = f'x="{px(across)}" y="{top}" width="{px(wide)}" height="22"'
             parts.append(
                 f"<g><title>{markup(bar.name)}: {markup(name)} {size:.1f}</title>"
                 f'<rect class="fill c{slot % COLOURS}" {place}/>'
@@ -150,13 +150,13 @@ def bar_chart(frame: Frame, bars: Sequence[Bar]) -> str:
             )
             if wide > 34:
                 parts.append(
-                    f'<text class="inside" x="{_n(across + wide / 2)}" y="{top + 15}" text-anchor="middle">'
+                    f'<text class="inside" x="{px(across + wide / 2)}" y="{top + 15}" text-anchor="middle">'
                     f"{size:.{0 if size == round(size) else 1}f}</text>"
                 )
             begin += size
     kinds = dict.fromkeys((name, slot) for bar in bars for name, _, slot in bar.parts)
     items = "".join(f"<li>{_swatch(slot)}{markup(name)}</li>" for name, slot in kinds)
-    return _figure(frame, "".join(parts), height) + f'<ul class="legend">{items}</ul>'
+    return figure(frame, "".join(parts), height) + f'<ul class="legend">{items}</ul>'
 
 
 def hatchings() -> str:
@@ -188,7 +188,8 @@ def thinned(points: Sequence[tuple[float, float]], most: int = 240) -> tuple[tup
     return tuple(kept)
 
 
-def _figure(frame: Frame, body: str, height: int) -> str:
+def figure(frame: Frame, body: str, height: int) -> str:
+    """The SVG element around a chart's marks, with its text alternative and the axes' names."""
     key = markup(frame.key)
     words = (
         f'<text class="axis" x="{WIDTH - RIGHT}" y="{height - 8}" text-anchor="end">{markup(frame.x)}</text>'
@@ -208,7 +209,7 @@ def _figure(frame: Frame, body: str, height: int) -> str:
 def _line(series: Series, x: Callable[[float], float], y: Callable[[float], float]) -> str:
     if not series.points:
         return ""
-    path = "L".join(f"{_n(x(across))} {_n(y(up))}" for across, up in series.points)
+    path = "L".join(f"{px(x(across))} {px(y(up))}" for across, up in series.points)
     dash = series.dash if series.dash is not None else DASHES[series.slot % len(DASHES)]
     dashed = f' stroke-dasharray="{dash}"' if dash else ""
     every = max(1, math.ceil(len(series.points) / MARKED))
@@ -220,13 +221,14 @@ def _line(series: Series, x: Callable[[float], float], y: Callable[[float], floa
 
 def _mark(slot: int, x: float, y: float, size: float) -> str:
     kind = MARKS[slot % len(MARKS)]
+    stroke = f"l{2 * size} {2 * size}"
     arc = f"a{size} {size} 0 1 0"
     shape = {
-        "circle": f"M{_n(x - size)} {_n(y)}{arc} {2 * size} 0{arc} {-2 * size} 0z",
-        "square": f"M{_n(x - size)} {_n(y - size)}h{2 * size}v{2 * size}h{-2 * size}z",
-        "triangle": f"M{_n(x)} {_n(y - size)}L{_n(x + size)} {_n(y + size)}H{_n(x - size)}z",
-        "diamond": f"M{_n(x)} {_n(y - size)}l{size} {size}l{-size} {size}l{-size} {-size}z",
-        "cross": f"M{_n(x - size)} {_n(y - size)}l{2 * size} {2 * size}m0 {-2 * size}l{-2 * size} {2 * size}",
+        "circle": f"M{px(x - size)} {px(y)}{arc} {2 * size} 0{arc} {-2 * size} 0z",
+        "square": f"M{px(x - size)} {px(y - size)}h{2 * size}v{2 * size}h{-2 * size}z",
+        "triangle": f"M{px(x)} {px(y - size)}l{size} {2 * size}h{-2 * size}z",
+        "diamond": f"M{px(x)} {px(y - size)}l{size} {size}l{-size} {size}l{-size} {-size}z",
+        "cross": f"M{px(x - size)} {px(y - size)}{stroke}m0 {-2 * size}l{-2 * size} {2 * size}",
     }[kind]
     return f'<path class="{"line" if kind == "cross" else "fill"} c{slot % COLOURS}" d="{shape}"/>'
 
@@ -256,16 +258,16 @@ def _swatch(slot: int) -> str:
 def _x_axis(ticks: Sequence[float], x: Callable[[float], float], height: int) -> str:
     bottom = height - BOTTOM
     return "".join(
-        f'<path class="grid" d="M{_n(x(tick))} {TOP}V{bottom}"/>'
-        f'<text class="tick" x="{_n(x(tick))}" y="{bottom + 16}" text-anchor="middle">{_tick(tick)}</text>'
+        f'<path class="grid" d="M{px(x(tick))} {TOP}V{bottom}"/>'
+        f'<text class="tick" x="{px(x(tick))}" y="{bottom + 16}" text-anchor="middle">{_tick(tick)}</text>'
         for tick in ticks
     )
 
 
 def _y_axis(ticks: Sequence[float], y: Callable[[float], float]) -> str:
     return "".join(
-        f'<path class="grid" d="M{LEFT} {_n(y(tick))}H{WIDTH - RIGHT}"/>'
-        f'<text class="tick" x="{LEFT - 8}" y="{_n(y(tick) + 4)}" text-anchor="end">{_tick(tick)}</text>'
+        f'<path class="grid" d="M{LEFT} {px(y(tick))}H{WIDTH - RIGHT}"/>'
+        f'<text class="tick" x="{LEFT - 8}" y="{px(y(tick) + 4)}" text-anchor="end">{_tick(tick)}</text>'
         for tick in ticks
     )
 
@@ -291,9 +293,11 @@ def _tick(value: float) -> str:
     return f"{value:,.10f}".rstrip("0").rstrip(".")
 
 
-def _n(value: float) -> str:
+def px(value: float) -> str:
+    """A length in the drawing, to a tenth."""
     return f"{value:.1f}".removesuffix(".0")
 
 
-def _cut(name: str) -> str:
+def cut(name: str) -> str:
+    """A name as inert text, cut where a chart has no room for it."""
     return markup(name if len(name) <= 30 else name[:29] + "…")

@@ -84,11 +84,12 @@ def differences_table(part: Part) -> Table | None:
         "Percentage points of strict EX, paired by question. Certain: the interval leaves out 0. The first "
         "interval resamples questions, the second whole databases; 10,000 resamples, percentiles 2.5, 97.5."
     ]
-    notes += [
-        f"{name} ran in one order, and order is nothing to it: that one stands for each of the other's."
-        for name in dict.fromkeys(one.stands for one in part.comparisons)
-        if name is not None
-    ]
+    single = [one.stands for one in part.comparisons if one.stands is not None]
+    if single:
+        notes.append(
+            "Ran in one order, which stands for each of the other's, since order is nothing to a method "
+            f"without memory: {', '.join(dict.fromkeys(single))}."
+        )
     return Table(
         name=_named("differences", part),
         title=f"Paired differences: {part.reference.name} minus the others",

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from merit_sql.domain.episode import EpisodeRecord
-from merit_sql.eval.breakdowns import grouped, right, success_by_step, type_flow
+from merit_sql.domain.failure import FailureKind
+from merit_sql.eval.breakdowns import RIGHT, grouped, right, success_by_step, type_flow
 from merit_sql.eval.report.figures import Arm, spread
 from merit_sql.eval.report.sources import Source
 from merit_sql.eval.report.tables import Cell, Column, Number, Table, spread_column, text
@@ -37,6 +38,12 @@ def steps_table(arms: Sequence[Arm]) -> Table:
 
 NOT_REFUTED = "ran, nobody judged"
 """Stands for the type of an attempt that is wrong and that nobody refuted."""
+
+
+def type_slot(kind: str) -> int:
+    """A failure type's colour in charts: the same in all of them."""
+    kinds = [one.value for one in FailureKind]
+    return len(kinds) if kind == RIGHT else kinds.index(kind) if kind in kinds else len(kinds) - 1
 
 
 def last_type(record: EpisodeRecord) -> str | None:

@@ -68,19 +68,21 @@ def _accuracy(arm: Arm) -> float:
 def _better(part: Part) -> Answer:
     ranked = sorted(part.arms, key=_accuracy, reverse=True)
     best = ranked[0]
-    level = [arm.name for arm in ranked[1:] if _accuracy(arm) == _accuracy(best)]
-    also = f", level with {', '.join(level)}" if level else ""
+    level = [arm.name for arm in ranked if abs(_accuracy(arm) - _accuracy(best)) < 1e-9]
     held = best.spread(lambda one: percentage(one.execution_accuracy))
     repaired = best.mean(lambda one: one.repaired) or 0.0
     wrong = best.mean(lambda one: one.initially_wrong) or 0.0
+    if len(ranked) == 1:
+        said = f"Only {best.name} was run:"
+    elif len(level) > 1:
+        said = f"{_listed(level)} are level:"
+    else:
+        said = f"{best.name}:"
     return Answer(
         question="Which method is better?",
         answer=(
-            f"{best.name}{also}: right on {held} % of {_questions(best)} questions; it repairs "
-            f"{_count(repaired)} of {_count(wrong)} that were wrong at first."
-            if len(ranked) > 1
-            else f"Only {best.name} was run: right on {held} % of {_questions(best)} questions; it repairs "
-            f"{_count(repaired)} of {_count(wrong)} that were wrong at first."
+            f"{said} right on {held} % of {_questions(best)} questions, with {_count(repaired)} repaired of "
+            f"{_count(wrong)} that were wrong at first."
         ),
         details=tuple(
             f"{arm.name}: {arm.spread(lambda one: percentage(one.execution_accuracy))} %, "
@@ -173,17 +175,21 @@ def _gains(ours: Arm, theirs: Arm, kind: Callable[[EpisodeRecord], str | None]) 
 
 def _cost(part: Part) -> Answer:
     arm = part.reference
-    fewest = min(part.arms, key=lambda one: one.mean(lambda metrics: metrics.calls) or 0.0)
-    tokens = _tokens(arm)
+    calls, fewest = _calls(arm), min(part.arms, key=_calls)
     answer = (
-        f"{arm.name}: {_count(arm.mean(lambda one: one.calls) or 0.0)} calls and {tokens} tokens an order"
+        f"{arm.name}: {_count(arm.mean(lambda one: one.calls) or 0.0)} calls and {_tokens(arm)} tokens an "
+        f"order, {calls:.2f} calls a question"
     )
-    if fewest is not arm:
-        calls = _count(fewest.mean(lambda one: one.calls) or 0.0)
-        answer += f"; the fewest calls, {calls}, are those of {fewest.name}"
+    if _calls(fewest) < calls:
+        answer += f"; the fewest, {_calls(fewest):.2f}, are those of {fewest.name}"
     return Answer(
         question="At what cost?", answer=answer + ".", details=tuple(_costs(one) for one in part.arms)
     )
+
+
+def _calls(arm: Arm) -> float:
+    """Calls a question, mean over orders."""
+    return arm.mean(lambda one: one.calls / one.questions if one.questions else None) or 0.0
 
 
 def _costs(arm: Arm) -> str:
@@ -206,7 +212,7 @@ def _costs(arm: Arm) -> str:
         )
     )
     return (
-        f"{arm.name}: {_count(arm.mean(lambda one: one.calls) or 0.0)} calls; "
+        f"{arm.name}: {_calls(arm):.2f} calls a question; "
         f"tokens {', '.join(roles) or 'none'}; "
         f"here {_count(sum(one.real_calls for one in timings))} real calls and {_count(seconds)} s ({parts})"
     )

@@ -134,8 +134,8 @@ def _failures(parts: Sequence[Part], plots: dict[str, Plot]) -> str:
     flows = "".join(
         f"<details{' open' if id(arm) in references else ''}>"
         f"<summary>Flow between types: {markup(arm.name)}</summary>"
-        f"{as_html(flow_table(arm))}</details>"
-        for arm in arms
+        f"{_plot(plots, f'flow-{slot}')}{as_html(flow_table(arm))}</details>"
+        for slot, arm in enumerate(arms)
     )
     return _plot(plots, "composition") + _tables([composition_table(arms)]) + flows
 

@@ -15,8 +15,9 @@ from merit_sql.eval.report.charts import (
     scatter_chart,
     thinned,
 )
-from merit_sql.eval.report.failures import budget_of, composition, first_type, last_type
+from merit_sql.eval.report.failures import budget_of, composition, first_type, flow_of, last_type, type_slot
 from merit_sql.eval.report.figures import Arm, percentage
+from merit_sql.eval.report.flows import flow_chart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,7 @@ def all_plots(arms: Sequence[Arm]) -> dict[str, Plot]:
         _learning(arms),
         _steps(arms),
         _composition(arms),
+        *(_flow(slot, arm) for slot, arm in enumerate(arms)),
         _tokens(arms),
         *_memory(arms),
     ]
@@ -44,7 +46,7 @@ def all_plots(arms: Sequence[Arm]) -> dict[str, Plot]:
 def _accuracy(arms: Sequence[Arm]) -> Plot:
     dots = [
         Dot(
-            name=arm.name,
+            name=f"{arm.name} (unfinished)" if arm.partial else arm.name,
             value=value,
             interval=None if arm.interval is None else arm.interval.interval,
             slot=slot,
@@ -110,13 +112,11 @@ def _composition(arms: Sequence[Arm]) -> Plot:
         for arm in arms
         for which, kind in (("first", first_type), ("last", last_type))
     ]
-    slots = {
-        kind: slot for slot, kind in enumerate(sorted({kind for _, counts in counted for kind in counts}))
-    }
+    kinds = sorted({kind for _, counts in counted for kind in counts}, key=type_slot)
     bars = [
         Bar(
             name=name,
-            parts=tuple((kind, counts[kind], slot) for kind, slot in slots.items() if kind in counts),
+            parts=tuple((kind, counts[kind], type_slot(kind)) for kind in kinds if kind in counts),
         )
         for name, counts in counted
     ]
@@ -127,6 +127,19 @@ def _composition(arms: Sequence[Arm]) -> Plot:
     title = "Failure types of the first and the last attempts"
     frame = Frame(key="plot-composition", title=title, description=said, x="questions, mean over orders")
     return Plot(key="composition", title=title, svg=bar_chart(frame, bars))
+
+
+def _flow(slot: int, arm: Arm) -> Plot:
+    flow = flow_of(arm)
+    said = "; ".join(f"{before} to {after}: {count:.1f}" for (before, after), count in sorted(flow.items()))
+    title = f"From one attempt's type to the next's: {arm.name}"
+    frame = Frame(
+        key=f"plot-flow-{slot}",
+        title=title,
+        description=said or "No attempt followed another.",
+        x="attempts on the left, the ones that followed them on the right",
+    )
+    return Plot(key=f"flow-{slot}", title=title, svg=flow_chart(frame, flow, type_slot))
 
 
 def _tokens(arms: Sequence[Arm]) -> Plot:

@@ -100,7 +100,7 @@
   const hashOf = (number, position) => `#episode/${number}/${position}`;
   const titleOf = (number, position) => `${streams[number].name}, order ${streams[number].order}, position ${position}`;
   const linkTo = (number, position, text) => make("a", { href: hashOf(number, position) }, text);
-  const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
+  const plural = (count, one, several) => `${count} ${count === 1 ? one : several}`;
 
   const tokensOf = (usage) => usage === undefined || usage === null
     ? "tokens unknown (handed in, or not reported)"
@@ -135,7 +135,7 @@
       make("p", {}, make("strong", {}, `${chunk.s[polarity]} memory `), make("code", { title: chunk.s[id] }, chunk.s[id].slice(0, 12)),
         ` score ${shown(score)} = mixture of vector ${shown(dense)} and BM25 ${shown(lexical)}; ${same ? "same failure type" : "another failure type"}`),
       wrong.length
-        ? make("p", { class: "bad" }, `Not eligible by this record: ${plural(wrong.length, "source")} not ${rule}.`)
+        ? make("p", { class: "bad" }, `Not eligible by this record: ${plural(wrong.length, "source is", "sources are")} not ${rule}.`)
         : make("p", {}, `Eligible: ${sources.length === 1 ? "its one source is" : `each of its ${sources.length} sources is`} ${rule}:`),
       make("ul", {}, sources.slice(0, 20).map((one) => {
         const text = `position ${one.position}`;
@@ -173,7 +173,7 @@
       sqlBlock(sqls[step], step ? sqls[step - 1] : null), notes,
       reflections.map(([, said, usage]) => make("details", { open: "" }, make("summary", {}, "Reflection on this attempt"),
         make("p", { class: "data" }, chunk.s[said]), make("p", { class: "soft" }, tokensOf(usage)))),
-      memories.length ? make("details", { open: memories.length < 3 ? "" : null }, make("summary", {}, `${plural(memories.length, "memory").replace("memorys", "memories")} shown to the model for this attempt`),
+      memories.length ? make("details", { open: memories.length < 3 ? "" : null }, make("summary", {}, `${plural(memories.length, "memory", "memories")} shown to the model for this attempt`),
         memories.map((use) => memoryBlock(chunk, number, position, use))) : null);
   };
 
