@@ -329,8 +329,10 @@ def test_a_phone_needs_no_sideways_scrolling(small: Path, open_page: Open) -> No
 
 
 def test_a_print_has_the_figures_and_no_controls(small: Path, open_page: Open) -> None:
-    page = open_page(small, color_scheme="dark")
+    # 680 CSS pixels: the width of A4 between margins of 15 mm.
+    page = open_page(small, color_scheme="dark", viewport={"width": 680, "height": 1000})
     page.emulate_media(media="print")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 680
     assert not page.locator("#filters").is_visible()
     assert not page.locator("nav").is_visible()
     assert page.locator("#overview .answer").first.is_visible()

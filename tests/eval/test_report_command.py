@@ -2,6 +2,8 @@
 
 import csv
 import io
+import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +12,15 @@ from pathlib import Path
 import pytest
 
 from merit_sql.app.cli import main
+from merit_sql.eval.bench import Plan, run_bench
+from merit_sql.eval.metrics import Metrics
+from merit_sql.eval.oracle import Verdicts
+from merit_sql.eval.suites.load import load_mini
+from merit_sql.graph.method import METHODS
+from merit_sql.models.hashing import HashingEncoder
+from merit_sql.models.identity import identity
+from merit_sql.models.record import RecordedChatModel, ReplyRecord
+from merit_sql.models.scripted import ScriptedChatModel
 
 MakeRun = Callable[..., Path]
 
@@ -98,6 +109,49 @@ def test_a_report_never_overwrites_its_run(
 def test_a_folder_without_a_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(tmp_path)]) == 2
     assert "holds no run" in capsys.readouterr().err
+
+
+def reply(prompt: str) -> str:
+    """A reflection where one is asked for, and else always the same wrong answer."""
+    if "<reflection>" in prompt:
+        return "<reflection>Look at the <b>tables</b> again.</reflection>"
+    return "<answer>SELECT n FROM nowhere</answer>"
+
+
+class Silent:
+    def begin(self, title: str, total: int, done: int) -> None:
+        pass
+
+    def advance(self, metrics: Metrics | None) -> None:
+        pass
+
+
+def test_a_real_run_of_the_bundled_suite_is_reported_with_its_reflections_and_memories(
+    tmp_path: Path,
+) -> None:
+    model, record = ScriptedChatModel(replies=reply), ReplyRecord(tmp_path / "replies.sqlite")
+    with (suite := load_mini()).catalogue:
+        run_bench(
+            plan=Plan(methods=(METHODS["reflexion"], METHODS["merit"]), limit=5, budget=2),
+            suite=suite,
+            model=RecordedChatModel(inner=model, records=[record], identity=identity(model)),
+            encoder=HashingEncoder,
+            verdicts=Verdicts(own=record),
+            out=tmp_path,
+            watcher=Silent(),
+        )
+    record.close()
+    assert main(["report", str(tmp_path), "--against", "paper"]) == 0
+    html = (tmp_path / "report.html").read_text()
+    chunks = re.findall(r'<script type="application/json" id="chunk-\d+">(.*?)</script>', html)
+    episodes = [episode for chunk in chunks for episode in json.loads(chunk)["e"].values()]
+    texts = {text for chunk in chunks for text in json.loads(chunk)["s"]}
+    # Two methods on five questions; a reflection after each of three attempts; a negative each for merit.
+    assert len(episodes) == 10
+    assert sum(len(episode["r"]) for episode in episodes) == 15
+    assert sum(episode["k"] is not None for episode in episodes) == 5
+    assert "Look at the <b>tables</b> again." in texts
+    assert any("m" in attempt for episode in episodes for attempt in episode["a"])
 
 
 def test_a_report_loads_neither_torch_nor_chroma() -> None:
