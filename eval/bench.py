@@ -24,10 +24,12 @@ from merit_sql.eval.initial import (
 from merit_sql.eval.manifest import claim, run_id
 from merit_sql.eval.oracle import BenchmarkOracle, VerdictRecord
 from merit_sql.eval.runs import write_questions
-from merit_sql.eval.streams import StreamContext, StreamResult, Watcher, run_one
+from merit_sql.eval.streams import Quiet, StreamContext, StreamResult, Watcher, run_one
 from merit_sql.graph.method import Method
 from merit_sql.models.record import RecordedChatModel
 from merit_sql.prompts.rendering import TokenBudget, render_schema
+
+QUIET = Quiet()
 
 
 class BusyError(MeritError):
@@ -126,7 +128,7 @@ def run_bench(
     encoder: Callable[[], Encoder],
     verdicts: VerdictRecord,
     out: Path,
-    watcher: Watcher,
+    watcher: Watcher = QUIET,
     stop: Callable[[], bool] = lambda: False,
     protocol: Mapping[str, Any] | None = None,
 ) -> RunResult:

@@ -55,6 +55,16 @@ class Watcher(Protocol):
         ...
 
 
+class Quiet:
+    """A `Watcher` that shows nothing."""
+
+    def begin(self, title: str, total: int, done: int) -> None:
+        """See `Watcher.begin`."""
+
+    def advance(self, metrics: Metrics | None) -> None:
+        """See `Watcher.advance`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamContext:
     """What the streams of one run share; `initial` by question id, `budget` is K."""

@@ -9,7 +9,6 @@ import pytest
 from merit_sql.app.cli import main
 from merit_sql.domain.encoder import Encoder
 from merit_sql.eval.bench import Plan, run_bench
-from merit_sql.eval.metrics import Metrics
 from merit_sql.eval.oracle import Verdicts
 from merit_sql.eval.suites import mini_questions
 from merit_sql.eval.suites.load import load_mini
@@ -27,14 +26,6 @@ def reply(prompt: str) -> str:
     if f"\n{first}\n" in prompt or (f"\n{second}\n" in prompt and "Attempt 0" in prompt):
         return f"<answer>{RIGHT[first if first in prompt else second]}</answer>"
     return "<answer>SELECT 1 AS wrong</answer>"
-
-
-class Silent:
-    def begin(self, title: str, total: int, done: int) -> None:
-        pass
-
-    def advance(self, metrics: Metrics | None) -> None:
-        pass
 
 
 def no_encoder() -> Encoder:
@@ -55,7 +46,6 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
             encoder=no_encoder,
             verdicts=Verdicts(own=record),
             out=out,
-            watcher=Silent(),
         )
     record.close()
     return out

@@ -12,7 +12,6 @@ from merit_sql.app.cli import main
 from merit_sql.domain.encoder import Encoder
 from merit_sql.domain.failure import FailureKind
 from merit_sql.eval.bench import Plan, run_bench
-from merit_sql.eval.metrics import Metrics
 from merit_sql.eval.oracle import Verdicts
 from merit_sql.eval.suites import mini_questions
 from merit_sql.eval.suites.load import load_mini
@@ -30,14 +29,6 @@ def reply(prompt: str) -> str:
     if number < 2:
         return f"<answer>{ITEMS[number]['query']}</answer>"
     return f"<answer>SELECT {'n FROM nowhere' if number < 5 else '1 AS other'}</answer>"
-
-
-class Silent:
-    def begin(self, title: str, total: int, done: int) -> None:
-        pass
-
-    def advance(self, metrics: Metrics | None) -> None:
-        pass
 
 
 def no_encoder() -> Encoder:
@@ -58,7 +49,6 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             encoder=no_encoder,
             verdicts=Verdicts(own=record),
             out=out,
-            watcher=Silent(),
         )
     record.close()
     return out

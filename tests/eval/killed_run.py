@@ -17,7 +17,6 @@ from typing import Any
 
 from merit_sql.eval import bench, ledger, timings
 from merit_sql.eval.bench import Plan, run_bench
-from merit_sql.eval.metrics import Metrics
 from merit_sql.eval.oracle import Verdicts
 from merit_sql.eval.suites import mini_questions
 from merit_sql.eval.suites.load import load_mini
@@ -32,14 +31,6 @@ TWELVE = list(METHODS)[:12]
 REMEMBERING_FIRST = sorted(TWELVE, key=lambda name: not METHODS[name].remembers)
 PLAN = Plan(methods=tuple(METHODS[name] for name in REMEMBERING_FIRST), orders=(0, 1, 2), limit=40, budget=3)
 GOLDS = {item["question"]: item["query"] for item in mini_questions()}
-
-
-class Silent:
-    def begin(self, title: str, total: int, done: int) -> None:
-        pass
-
-    def advance(self, metrics: Metrics | None) -> None:
-        pass
 
 
 def reply(prompt: str) -> str:
@@ -65,7 +56,6 @@ def run(out: Path) -> None:
             encoder=HashingEncoder,
             verdicts=Verdicts(own=record),
             out=out,
-            watcher=Silent(),
         )
 
 

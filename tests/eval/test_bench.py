@@ -29,6 +29,7 @@ from merit_sql.eval.ledger import Ledger
 from merit_sql.eval.metrics import Metrics
 from merit_sql.eval.oracle import BenchmarkOracle, Verdicts
 from merit_sql.eval.spider import SpiderEvaluator
+from merit_sql.eval.streams import Quiet
 from merit_sql.eval.suites import mini_questions
 from merit_sql.eval.suites.load import load_mini
 from merit_sql.graph.method import METHODS
@@ -52,17 +53,7 @@ def reply(prompt: str) -> str:
     return f"<answer>SELECT n{tried} FROM nowhere</answer>"
 
 
-class Silent:
-    """Looks on and says nothing."""
-
-    def begin(self, title: str, total: int, done: int) -> None:
-        pass
-
-    def advance(self, metrics: Metrics | None) -> None:
-        pass
-
-
-class StopAt(Silent):
+class StopAt(Quiet):
     """Ends the run in the middle, as a kill between two episodes would."""
 
     def __init__(self, episodes: int) -> None:
@@ -85,7 +76,7 @@ def mini() -> Iterator[Suite]:
         yield suite
 
 
-def go(suite: Suite, out: Path, plan: Plan = PLAN, watcher: Silent | None = None) -> RunResult:
+def go(suite: Suite, out: Path, plan: Plan = PLAN, watcher: Quiet | None = None) -> RunResult:
     model = ScriptedChatModel(replies=reply)
     out.mkdir(exist_ok=True)
     record = ReplyRecord(out / "replies.sqlite")
@@ -97,7 +88,7 @@ def go(suite: Suite, out: Path, plan: Plan = PLAN, watcher: Silent | None = None
             encoder=HashingEncoder,
             verdicts=Verdicts(own=record),
             out=out,
-            watcher=watcher or Silent(),
+            watcher=watcher or Quiet(),
         )
     finally:
         record.close()
@@ -192,7 +183,7 @@ def test_a_killed_process_goes_on_from_its_last_committed_episode(
         from pathlib import Path
         import test_bench as t
 
-        class Tell(t.Silent):
+        class Tell(t.Quiet):
             def advance(self, metrics):
                 print("episode" if metrics else "initial", flush=True)
 
@@ -228,7 +219,6 @@ def test_a_replay_elsewhere_gives_the_same_bytes_and_asks_nothing(
         encoder=HashingEncoder,
         verdicts=Verdicts(own=own, earlier=[earlier]),
         out=tmp_path,
-        watcher=Silent(),
     )
     own.close()
     assert ledgers(tmp_path) == ledgers(finished[0])
@@ -334,7 +324,7 @@ def test_damaged_timings_change_nothing_but_the_seconds(
 def test_a_second_process_in_the_same_folder_is_turned_away(mini: Suite, tmp_path: Path) -> None:
     entered, leave = threading.Event(), threading.Event()
 
-    class Wait(Silent):
+    class Wait(Quiet):
         def advance(self, metrics: Metrics | None) -> None:
             entered.set()
             leave.wait(60)
@@ -378,7 +368,6 @@ def test_no_gold_is_in_any_prompt_ledger_memory_or_record(mini: Suite, tmp_path:
         encoder=HashingEncoder,
         verdicts=Verdicts(own=record),
         out=tmp_path,
-        watcher=Silent(),
     )
     record.close()
     assert model.prompts and not any(CANARY in prompt for prompt in model.prompts)

@@ -12,7 +12,6 @@ from merit_sql.domain.errors import MeritError
 from merit_sql.eval.bench import Plan, RunResult, run_bench
 from merit_sql.eval.datasets import Suite
 from merit_sql.eval.ledger import append_line
-from merit_sql.eval.metrics import Metrics
 from merit_sql.eval.oracle import Verdicts
 from merit_sql.eval.suites import mini_questions
 from merit_sql.eval.suites.load import load_mini
@@ -49,14 +48,6 @@ def small(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(unmount, check=True)
 
 
-class Silent:
-    def begin(self, title: str, total: int, done: int) -> None:
-        pass
-
-    def advance(self, metrics: Metrics | None) -> None:
-        pass
-
-
 def reply(prompt: str) -> str:
     question = next(text for text in GOLDS if f"<question>\n{text}\n" in prompt)
     tried = prompt.count("\nAttempt ")
@@ -77,7 +68,6 @@ def go(suite: Suite, out: Path) -> RunResult:
             encoder=HashingEncoder,
             verdicts=Verdicts(own=record),
             out=out,
-            watcher=Silent(),
         )
     finally:
         record.close()

@@ -13,7 +13,6 @@ import pytest
 
 from merit_sql.app.cli import main
 from merit_sql.eval.bench import Plan, run_bench
-from merit_sql.eval.metrics import Metrics
 from merit_sql.eval.oracle import Verdicts
 from merit_sql.eval.suites.load import load_mini
 from merit_sql.graph.method import METHODS
@@ -118,14 +117,6 @@ def reply(prompt: str) -> str:
     return "<answer>SELECT n FROM nowhere</answer>"
 
 
-class Silent:
-    def begin(self, title: str, total: int, done: int) -> None:
-        pass
-
-    def advance(self, metrics: Metrics | None) -> None:
-        pass
-
-
 def test_a_real_run_of_the_bundled_suite_is_reported_with_its_reflections_and_memories(
     tmp_path: Path,
 ) -> None:
@@ -138,7 +129,6 @@ def test_a_real_run_of_the_bundled_suite_is_reported_with_its_reflections_and_me
             encoder=HashingEncoder,
             verdicts=Verdicts(own=record),
             out=tmp_path,
-            watcher=Silent(),
         )
     record.close()
     assert main(["report", str(tmp_path), "--against", "paper"]) == 0
