@@ -2,11 +2,12 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 PORTIONS := app databases domain eval graph models nodes oracles prompts stores
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 TYPECHECK := build/typecheck
 
 .PHONY: demo test lint clean
 
-demo: $(VENV)/.installed
+demo: $(VENV)/.core
 	$(BIN)/merit demo
 
 test: $(VENV)/.installed
@@ -19,9 +20,13 @@ lint: $(VENV)/.installed
 	for portion in $(PORTIONS); do ln -s ../../../$$portion $(TYPECHECK)/merit_sql/$$portion; done
 	MYPYPATH=$(TYPECHECK) $(BIN)/mypy $(TYPECHECK)/merit_sql
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/.core: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(INSTALL) --editable .
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.core
+	$(INSTALL) --editable '.[dev]'
 	touch $@
 
 clean:

@@ -20,14 +20,16 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "demo",
         help="fetch the embedded model and repair a slice of the bundled suite with it",
-        description="Runs the protocol demo: questions of the suite mini on which repairs are seen.",
+        description="Runs the protocol demo, questions of the suite mini on which repairs are seen, and "
+        "writes the report.",
     )
     parser.add_argument("--out", type=Path, default=OUT, help="the run's folder")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Fetch what is missing, run, print the table and the repairs."""
+    """Fetch what is missing, run, print the table and the repairs, write the report."""
+    from merit_sql.app.report import write_page
     from merit_sql.app.tables import console
 
     parser = argparse.ArgumentParser()
@@ -43,6 +45,13 @@ def run(args: argparse.Namespace) -> int:
     bench.print_result(result, screen)
     for line in story(result):
         screen.print(line, highlight=False, markup=False, soft_wrap=True)
+    page = write_page(args.out)
+    screen.print(
+        f"\nThe tables, charts and every episode, as one page for a browser: {page}",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
     return 0
 
 

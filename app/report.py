@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 REFERENCE = "merit"
 """The method that others are compared with where nothing else is asked for."""
 
+PAGE = "report.html"
+"""The page's file in the folder of the first run."""
+
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the command's options."""
@@ -49,17 +52,38 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(args: argparse.Namespace) -> int:
     """Read the runs and write the report; raises `MeritError` where they are damaged or do not mix."""
+    parts = _parts(args.runs, args.reference, labelled=args.labelled)
+    if args.reference != REFERENCE and not any(part.reference.method == args.reference for part in parts):
+        there = ", ".join(dict.fromkeys(arm.method for part in parts for arm in part.arms))
+        raise DataError(f"--reference {args.reference}: these runs have no such method; they have {there}")
+    content = _content(args, parts)
+    output: Path | None = args.output
+    if output is None and args.format == "html":
+        output = args.runs[0] / PAGE
+    if output is None:
+        sys.stdout.buffer.write(content)
+    else:
+        _write(output, content, args.runs)
+        sys.stderr.write(f"{output}\n")
+    return 0
+
+
+def write_page(folder: Path) -> Path:
+    """Write the page of the run in `folder`, as ``merit report`` does, and return its file."""
+    from merit_sql.eval.report.page import page
+
+    output = folder / PAGE
+    _write(output, page(_parts([folder], REFERENCE), against=False), [folder])
+    return output
+
+
+def _parts(folders: "Sequence[Path]", reference: str, *, labelled: bool = False) -> "list[Part]":
     from merit_sql.eval.report.figures import part_of
     from merit_sql.eval.report.reading import open_run
     from merit_sql.eval.report.sources import combine
 
-    sources = combine([open_run(folder) for folder in args.runs], labelled=args.labelled)
-    parts = [part_of(source, args.reference) for source in sources if source.streams]
-    if args.reference != REFERENCE and not any(part.reference.method == args.reference for part in parts):
-        there = ", ".join(dict.fromkeys(arm.method for part in parts for arm in part.arms))
-        raise DataError(f"--reference {args.reference}: these runs have no such method; they have {there}")
-    _write(args, _content(args, parts))
-    return 0
+    sources = combine([open_run(folder) for folder in folders], labelled=labelled)
+    return [part_of(source, reference) for source in sources if source.streams]
 
 
 def _content(args: argparse.Namespace, parts: "Sequence[Part]") -> bytes:
@@ -75,16 +99,10 @@ def _content(args: argparse.Namespace, parts: "Sequence[Part]") -> bytes:
     return WRITERS[args.format](tables).encode("utf-8")
 
 
-def _write(args: argparse.Namespace, content: bytes) -> None:
-    output: Path | None = args.output
-    if output is None and args.format == "html":
-        output = args.runs[0] / "report.html"
-    if output is None:
-        sys.stdout.buffer.write(content)
-        return
+def _write(output: Path, content: bytes, runs: "Sequence[Path]") -> None:
     if output.is_dir():
         raise DataError(f"--output {output} is a folder; name a file")
-    if output.suffix in {".json", ".jsonl", ".sqlite"} and _is_within(output, args.runs):
+    if output.suffix in {".json", ".jsonl", ".sqlite"} and _is_within(output, runs):
         raise DataError(f"--output {output} would overwrite what a run is made of; name another file")
     temporary = output.with_name(f"{output.name}.tmp")
     try:
@@ -94,7 +112,6 @@ def _write(args: argparse.Namespace, content: bytes) -> None:
         raise DataError(
             f"--output {output}: cannot be written ({error.strerror}); name another file"
         ) from error
-    sys.stderr.write(f"{output}\n")
 
 
 def _is_within(output: Path, runs: "Sequence[Path]") -> bool:

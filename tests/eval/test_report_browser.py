@@ -1,40 +1,32 @@
 """The report in a headless Chromium: what a reader sees, reaches by keyboard, and waits for."""
 
-import importlib.util
 import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from merit_sql.app.cli import main
 from merit_sql.eval.datasets import Question
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
-
 MakeRun = Callable[..., Path]
-Open = Callable[..., "Page"]
+Open = Callable[..., Page]
 CHROMIUM = shutil.which("chromium")
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the path"),
-    pytest.mark.skipif(
-        importlib.util.find_spec("playwright") is None, reason="the package playwright is not installed"
-    ),
 ]
 
 HOSTILE = "<script>window.hacked = 1</script> </script> <!-- <img src=x onerror='window.hacked = 2'> &lt; %s"
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    from playwright.sync_api import sync_playwright
-
+def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         # A container's root cannot have Chromium's own sandbox; the pages are ours.
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
@@ -43,12 +35,12 @@ def browser() -> Iterator["Browser"]:
 
 
 @pytest.fixture
-def open_page(browser: "Browser") -> Iterator[Open]:
+def open_page(browser: Browser) -> Iterator[Open]:
     """Open a report; the test fails where it logged an error or asked for anything but itself."""
     faults: list[str] = []
     contexts = []
 
-    def open_(report: Path, fragment: str = "", **options: Any) -> "Page":
+    def open_(report: Path, fragment: str = "", **options: Any) -> Page:
         context = browser.new_context(**options)
         contexts.append(context)
         page = context.new_page()
@@ -96,15 +88,15 @@ def large(make_run: MakeRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run / "report.html"
 
 
-def count(page: "Page") -> str:
+def count(page: Page) -> str:
     return page.inner_text("#count")
 
 
-def detail(page: "Page") -> str:
+def detail(page: Page) -> str:
     return page.inner_text("#detail")
 
 
-def filtered(page: "Page", selector: str, label: str) -> str:
+def filtered(page: Page, selector: str, label: str) -> str:
     """Choose in a filter, and wait for the count to follow."""
     before = count(page)
     page.select_option(selector, label=label)
@@ -340,7 +332,7 @@ def test_a_print_has_the_figures_and_no_controls(small: Path, open_page: Open) -
     assert page.pdf().startswith(b"%PDF")
 
 
-def test_without_javascript_tables_and_charts_still_stand(small: Path, browser: "Browser") -> None:
+def test_without_javascript_tables_and_charts_still_stand(small: Path, browser: Browser) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(small.as_uri())
