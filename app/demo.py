@@ -24,6 +24,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "writes the report.",
     )
     parser.add_argument("--out", type=Path, default=OUT, help="the run's folder")
+    parser.add_argument("--replies", type=Path, help="recorded replies to answer from, as merit bench has it")
     parser.set_defaults(run=run)
 
 
@@ -34,7 +35,8 @@ def run(args: argparse.Namespace) -> int:
 
     parser = argparse.ArgumentParser()
     bench.add_parser(parser.add_subparsers())
-    options = parser.parse_args(["bench", "--protocol", PROTOCOL, "--out", str(args.out)])
+    options = parser.parse_args(["bench", "--protocol", PROTOCOL])
+    options.out, options.replies = args.out, args.replies
     screen = console()
     screen.print(
         f"Repairing hand-picked questions of the bundled suite; the run is kept in {args.out}.",

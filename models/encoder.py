@@ -32,9 +32,10 @@ _MINILM_TOKENS = 256
 class SentenceEncoder:
     """An `Encoder` over a sentence-transformers model; what it encoded before it remembers, up to a bound.
 
-    Texts are encoded one at a time: in a batch the low bits of a vector depend on its neighbours, and a
-    resumed run, which meets texts in other batches, would rank ties another way. Vectors are float32 and
-    L2-normalised. The model, and torch with it, is loaded at the first text. Safe for threads.
+    Texts are encoded one at a time and on one thread: the low bits of a vector depend on its neighbours in a
+    batch and on how many threads share its sums, and a run that is resumed or repeated with other batches or
+    on other cores would rank ties another way. Vectors are float32 and L2-normalised. The model, and torch
+    with it, is loaded at the first text. Safe for threads.
     """
 
     def __init__(
@@ -71,9 +72,11 @@ class SentenceEncoder:
         if known is not None:
             self._vectors.move_to_end(text)
             return known
-        vector: NDArray[np.float32] = self._loaded().encode(
-            [encodable(text)], normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
-        )[0]
+        model = self._loaded()
+        with _one_thread():
+            vector: NDArray[np.float32] = model.encode(
+                [encodable(text)], normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
+            )[0]
         self._vectors[text] = vector
         if len(self._vectors) > self._remembered:
             self._vectors.popitem(last=False)
@@ -118,6 +121,19 @@ class EmbeddedEncoder(SentenceEncoder):
             folder = fetch(MINILM_L6_V2, progress=progress)
         with _without_bars():
             return _minilm(folder)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let torch sum on one thread, and give the program back the number of threads that it had set."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 @contextmanager

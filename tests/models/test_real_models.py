@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from merit_sql.domain.errors import ModelError
 from merit_sql.models.decoding import Decoding
@@ -189,6 +190,23 @@ def test_a_vector_depends_on_its_text_alone_and_is_made_once(encoder: EmbeddedEn
     assert (again == together[::-1]).all()
     assert (np.stack(alone) == together).all()
     assert calls == [[texts[0]], [texts[1]]]
+
+
+def test_a_vector_does_not_depend_on_the_programs_threads(encoder: EmbeddedEncoder) -> None:
+    text = "Which stores have had at least eight different books in their shipped orders? " * 8
+    before = torch.get_num_threads()
+    vectors = []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            fresh = EmbeddedEncoder()
+            fresh._model = encoder._loaded()
+            vectors.append(fresh.encode([text])[0])
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert (vectors[0] == vectors[1]).all()
+    assert (vectors[0] == vectors[2]).all()
 
 
 def test_what_is_remembered_is_bounded(encoder: EmbeddedEncoder) -> None:
