@@ -139,6 +139,7 @@ def _chunks(
             (
                 f"{number}:{position}",
                 streams[number].records[position],
+                streams[number].initial_usage[position],
                 streams[number].observations[position],
             )
             for number, position in places[chunk]
@@ -147,31 +148,38 @@ def _chunks(
     }
 
 
-def _chunk(episodes: Iterable[tuple[str, EpisodeRecord, Observation | None]]) -> dict[str, Any]:
+def _chunk(
+    episodes: Iterable[tuple[str, EpisodeRecord, UsageDict | None, Observation | None]],
+) -> dict[str, Any]:
     texts: Pool[str] = Pool()
     served: Pool[str] = Pool()
     packed = {
         key: {
-            "a": [_attempt(attempt, texts, served) for attempt in record.attempts],
+            "a": [
+                _attempt(attempt, attempt["usage"] if attempt["step"] else initial, texts, served)
+                for attempt in record.attempts
+            ],
             "r": [
                 [one["step"], texts.number(one["text"]), _usage(one["usage"])] for one in record.reflections
             ],
             "k": None if observation is None else _observation(observation, texts),
         }
-        for key, record, observation in episodes
+        for key, record, initial, observation in episodes
     }
     return {"s": texts.values(), "m": [json.loads(one) for one in served.values()], "e": packed}
 
 
-def _attempt(attempt: AttemptDict, texts: Pool[str], served: Pool[str]) -> dict[str, Any]:
-    """An attempt with short keys; texts by number, and what is absent left out."""
+def _attempt(
+    attempt: AttemptDict, usage: UsageDict | None, texts: Pool[str], served: Pool[str]
+) -> dict[str, Any]:
+    """An attempt and its tokens with short keys; texts by number, and what is absent left out."""
     failure = attempt["failure"]
     row: dict[str, Any] = {
         "q": texts.number(attempt["sql"]),
         "s": texts.number(attempt["status"]),
         "v": attempt["strict"],
         "o": _finite(attempt["official"]),
-        "u": _usage(attempt["usage"]),
+        "u": _usage(usage),
         "e": None if attempt["error"] is None else texts.number(attempt["error"]),
         "f": None
         if failure is None

@@ -84,7 +84,7 @@ class Stream:
 
     def _attempt(self, step: int, position: int, one: Question, right_at: int | None) -> AttemptDict:
         sql = f"SELECT name, c{min(step, 2)} FROM t{one.id} WHERE a = 1"
-        changes: dict[str, Any] = {"memories": self._memories(position)} if step else {}
+        changes: dict[str, Any] = {"memories": self._memories(position)} if step else {"usage": None}
         changes["memory_ids"] = [use["id"] for use in changes.get("memories", [])]
         if step == right_at:
             changes |= {
@@ -186,7 +186,7 @@ def make_run(attempt: Callable[..., AttemptDict]) -> Callable[..., Path]:
         document = {"format": 1, "run": "0123456789ab", "identity": whole}
         (folder / "manifest.json").write_text(json.dumps(document))
         write_questions(folder, asked, {one.database_id: f"TABLE of {one.database_id}" for one in asked})
-        usage = {"prompt_tokens": 100, "output_tokens": 10}
+        usage = {"prompt_tokens": 90, "output_tokens": 20}
         first = "SELECT name, c0 FROM t{} WHERE a = 1"
         rows = [{"id": one.id, "sql": first.format(one.id), "usage": usage} for one in asked]
         (folder / "initial.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -204,6 +204,7 @@ def test_an_episode_shows_attempts_differences_memories_and_why_they_were_eligib
     # Question 7 is never repaired: attempts 0, 1, 2 with columns c0, c1, c2.
     attempts = page.locator("#detail .attempt")
     assert attempts.count() == 3
+    assert "90 prompt + 20 output tokens" in attempts.nth(0).inner_text()
     second = attempts.nth(1)
     assert second.locator("pre").first.inner_text() == "SELECT name, c0c1 FROM t7 WHERE a = 1"
     assert second.locator("pre").first.locator("del").all_inner_texts() == ["c0"]
